@@ -1,0 +1,65 @@
+package graph
+
+// SumSquaresParts is the number of partial sums that sum_squares writes for a tensor.
+const SumSquaresParts = 64
+
+// SumSquares writes the squares' sums of 64 consecutive chunks: partials[i] = sum of x² over the elements
+// i*c .. min(n, (i+1)*c)-1, c = ceil(n/64); an empty chunk gives 0.
+//
+//	x (...), partials (64), often a view of one buffer for all tensors
+func (b *Builder) SumSquares(x, dst *Value) *Value {
+	wantF32(OpSumSquares, x)
+	p := b.out(OpSumSquares, dst, "sum_squares", F32, Shape{SumSquaresParts})
+	b.node(OpSumSquares, []*Value{x}, []*Value{p}, nil)
+	return p
+}
+
+// ClipNormAttr is the attribute of clip_norm.
+type ClipNormAttr struct {
+	MaxNorm float32 // 0: never clip
+}
+
+// ClipNorm gives the global norm, the root of the sum of the partials, and the factor that brings it under MaxNorm:
+// 1 if norm + 1e-6 <= MaxNorm or MaxNorm is 0, else MaxNorm / (norm + 1e-6) (a NaN for a NaN).
+//
+//	partials (...), norm, factor (1)
+func (b *Builder) ClipNorm(partials *Value, maxNorm float32) (norm, factor *Value) {
+	wantF32(OpClipNorm, partials)
+	norm, factor = b.Temp("norm", F32, 1), b.Temp("clip", F32, 1)
+	b.node(OpClipNorm, []*Value{partials}, []*Value{norm, factor}, ClipNormAttr{maxNorm})
+	return norm, factor
+}
+
+// The elements of AdamW's hyper operand: what changes from step to step.
+const (
+	HyperLR          = iota // learning rate
+	HyperBeta1              // decay of the first moment
+	HyperBeta2              // decay of the second moment
+	HyperEps                // added to the root of the second moment
+	HyperWeightDecay        // multiplied by the learning rate and by AdamWAttr.Decay
+	HyperBias1              // 1 - beta1^t
+	HyperBias2              // 1 - beta2^t
+	HyperLen
+)
+
+// AdamWAttr is the attribute of adamw.
+type AdamWAttr struct {
+	Decay float32 // the tensor's multiplier of the weight decay: 1 for matrices, 0 for gains
+}
+
+// AdamW updates a parameter and its moments in place (Loshchilov & Hutter 2019, decoupled decay):
+//
+//	g' = clip g
+//	p  = p (1 - lr decay weight_decay)
+//	m  = beta1 m + (1 - beta1) g'
+//	v  = beta2 v + (1 - beta2) g'²
+//	p  = p - lr (m / bias1) / (sqrt(v / bias2) + eps)
+//
+//	p, m, v, g of one size; hyper (HyperLen); clip (1)
+func (b *Builder) AdamW(p, m, v, g, hyper, clip *Value, attr AdamWAttr) {
+	wantF32(OpAdamW, p, m, v, g, hyper, clip)
+	wantElems(OpAdamW, p.Elems(), m, v, g)
+	wantElems(OpAdamW, HyperLen, hyper)
+	wantElems(OpAdamW, 1, clip)
+	b.node(OpAdamW, []*Value{p, m, v, g, hyper, clip}, []*Value{p, m, v}, attr)
+}
