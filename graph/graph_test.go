@@ -242,9 +242,13 @@ func TestMisusePanics(t *testing.T) {
 		"before it is written":                    func(b *Builder) { b.Output("y", b.ReLU(b.Temp("x", F32, 3))); b.Build("p") },
 		"is of another builder":                   func(b *Builder) { b.ReLU(NewBuilder().Input("x", F32, 3)) },
 		"used after Build":                        func(b *Builder) { b.Build("p"); b.Input("x", F32, 3) },
-		"graph: attention of": func(b *Builder) {
+		"graph: attention: \"x\" has shape": func(b *Builder) { // heads that don't divide
 			x := b.Input("x", F32, 1, 2, 12)
 			b.Attention(x, x, x, nil, AttentionAttr{3, 2, 4, 1, 0})
+		},
+		"graph: attention of": func(b *Builder) { // neither a scale nor an operand for it
+			x := b.Input("x", F32, 1, 2, 12)
+			b.Attention(x, x, x, nil, AttentionAttr{3, 3, 4, 0, 0})
 		},
 		"graph: qk_norm_rope of": func(b *Builder) { b.QKNormRoPE(b.Input("x", F32, 1, 2, 9), nil, QKNormRoPEAttr{Heads: 3, HeadDim: 3}) },
 	} {
