@@ -4,7 +4,7 @@ package graph
 type AttentionAttr struct {
 	Heads, KVHeads int // KVHeads divides Heads
 	HeadDim        int
-	Scale          float32 // of the logits; 0 when the scale is an operand
+	Scale          float64 // of the logits; 0 when the scale is an operand. Wide, so that 1/sqrt(HeadDim) is exact for a float64 reference
 	SoftCap        float32 // logits become c tanh(s/c); 0: off
 }
 
