@@ -1,0 +1,51 @@
+package reference
+
+import (
+	"math"
+
+	"github.com/vktrain/vktrain/graph"
+)
+
+// partials[i] = the squares' sum of elements i*c .. min(n, (i+1)*c)-1, c = ceil(n/64).
+func sumSquares(_ *graph.Node, in, out [][]float64) {
+	x := in[0]
+	c := (len(x) + graph.SumSquaresParts - 1) / graph.SumSquaresParts
+	for i := range graph.SumSquaresParts {
+		s := 0.0
+		for j := i * c; j < min(len(x), (i+1)*c); j++ {
+			s += x[j] * x[j]
+		}
+		out[0][i] = s
+	}
+}
+
+// norm = sqrt(sum of partials); factor = 1, or max / (norm + 1e-6) where that norm is above max.
+func clipNorm(n *graph.Node, in, out [][]float64) {
+	limit := float64(graph.AttrOf[graph.ClipNormAttr](n).MaxNorm)
+	s := 0.0
+	for _, v := range in[0] {
+		s += v
+	}
+	norm := math.Sqrt(s)
+	out[0][0] = norm
+	switch {
+	case limit == 0 || norm+1e-6 <= limit:
+		out[1][0] = 1
+	default:
+		out[1][0] = limit / (norm + 1e-6)
+	}
+}
+
+func adamW(n *graph.Node, in, out [][]float64) {
+	hyper, clip := in[4], in[5][0]
+	lr, beta1, beta2 := hyper[graph.HyperLR], hyper[graph.HyperBeta1], hyper[graph.HyperBeta2]
+	decay := float64(graph.AttrOf[graph.AdamWAttr](n).Decay) * hyper[graph.HyperWeightDecay]
+	for i := range in[0] {
+		p, m, v, g := in[0][i], in[1][i], in[2][i], in[3][i]*clip
+		p *= 1 - lr*decay
+		m = beta1*m + (1-beta1)*g
+		v = beta2*v + (1-beta2)*g*g
+		p -= lr * (m / hyper[graph.HyperBias1]) / (math.Sqrt(v/hyper[graph.HyperBias2]) + hyper[graph.HyperEps])
+		out[0][i], out[1][i], out[2][i] = p, m, v
+	}
+}
