@@ -1,0 +1,183 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/vktrain/vktrain/graph"
+)
+
+// Forward holds the values of a forward pass that others may want: gradients, diagnostics, tests. B is the batch, T the sequence length.
+type Forward struct {
+	Params map[string]*graph.Value // by name; all of them are variables of the program
+	Hidden []*graph.Value          // N+1 of (B, T, D): the residual stream after the embedding (and its norm) and after each block
+	Final  *graph.Value            // (B, T, D): the head's input
+	QRope  []*graph.Value          // of each block (B, T, H*h): queries after QK-Norm and RoPE
+	KRope  []*graph.Value          // of each block (B, T, K*h): keys
+	LSE    []*graph.Value          // of each block (B, H, T): the log-sum-exp of attention's logits
+	Logits *graph.Value            // (B, T, V); nil from Trunk
+}
+
+// net is a forward pass being recorded.
+type net struct {
+	c   Config
+	pos Positions
+	b   *graph.Builder
+	f   *Forward
+}
+
+// Forward records the parameters as variables, in the order of Params, and the pass from tokens (B, T) i32 to logits. The config must be valid.
+func (c Config) Forward(b *graph.Builder, tokens *graph.Value) *Forward {
+	f := c.Trunk(b, tokens)
+	f.Logits = c.Head(b, f, f.Final)
+	return f
+}
+
+// Trunk is Forward without the head.
+func (c Config) Trunk(b *graph.Builder, tokens *graph.Value) *Forward {
+	n := &net{b: b, f: &Forward{Params: map[string]*graph.Value{}}}
+	n.c, n.pos = c.valid()
+	for _, p := range n.c.Params() {
+		n.f.Params[p.Name] = b.Var(p.Name, graph.F32, p.Shape...)
+	}
+	x := b.Embedding(n.param(nameEmbedding), tokens)
+	if n.c.EmbedNorm {
+		x = n.norm("embed_norm", x, nameEmbedNorm, nil)
+	}
+	n.f.Hidden = append(n.f.Hidden, x)
+	for i := range n.c.NLayers {
+		x = n.block(i, x)
+		n.f.Hidden = append(n.f.Hidden, x)
+	}
+	if n.c.FinalNorm {
+		x = n.norm("final_norm", x, nameFinalNorm, nil)
+	}
+	n.f.Final = x
+	return n.f
+}
+
+// Head gives the logits (..., V) of rows (..., D) of Final.
+func (c Config) Head(b *graph.Builder, f *Forward, rows *graph.Value) *graph.Value {
+	c, pos := c.valid()
+	n := &net{c: c, pos: pos, b: b, f: f}
+	name := nameHead
+	if c.Tied {
+		name = nameEmbedding
+	}
+	defer b.Scope("head")()
+	logits := b.Linear(rows, n.param(name), nil)
+	if c.LogitSoftcap > 0 {
+		logits = b.SoftCap(logits, float32(c.LogitSoftcap))
+	}
+	return logits
+}
+
+func (n *net) param(name string) *graph.Value {
+	v := n.f.Params[name]
+	if v == nil {
+		panic(fmt.Sprintf("model: no parameter %q", name))
+	}
+	return v
+}
+
+// gain is a norm's parameter, nil where gains are frozen.
+func (n *net) gain(name string) *graph.Value {
+	if n.c.Gain == GainFrozen {
+		return nil
+	}
+	return n.param(name)
+}
+
+// norm is addend + Norm(x), of the config's kind.
+func (n *net) norm(scope string, x *graph.Value, gain string, addend *graph.Value) *graph.Value {
+	defer n.b.Scope(scope)()
+	if n.c.Norm == NormLayer {
+		return n.b.LayerNorm(x, n.gain(gain), addend, float32(n.c.NormEps))
+	}
+	return n.b.RMSNorm(x, n.gain(gain), addend, float32(n.c.NormEps))
+}
+
+// linear is addend + x Wᵀ with the projection name of the module whose parameters' names begin with prefix.
+func (n *net) linear(prefix, name string, x, addend *graph.Value) *graph.Value {
+	defer n.b.Scope(name)()
+	return n.b.Linear(x, n.param(prefix+name+".weight"), addend)
+}
+
+func (n *net) block(i int, x *graph.Value) *graph.Value {
+	defer n.b.Scope(fmt.Sprintf("layers.%d", i))()
+	attn, mlp := modules(i, n.pos)
+	x = n.residual("self_attn", attn, x, func(h, addend *graph.Value) *graph.Value { return n.attention(layerName(i, "self_attn."), h, addend) })
+	return n.residual("mlp", mlp, x, func(h, addend *graph.Value) *graph.Value { return n.mlp(layerName(i, "mlp."), h, addend) })
+}
+
+// residual adds a module to the residual stream with the norms of the placement. The addition is fused with the module's last projection, or with
+// the output norm where there is one.
+func (n *net) residual(scope string, m module, x *graph.Value, f func(h, addend *graph.Value) *graph.Value) *graph.Value {
+	defer n.b.Scope(scope)()
+	h, y := x, x
+	if n.pos.Input {
+		h = n.norm("input_norm", x, m.input, nil)
+	}
+	if n.pos.Output {
+		y = n.norm("output_norm", f(h, nil), m.output, x)
+	} else {
+		y = f(h, x)
+	}
+	if n.pos.Sum {
+		y = n.norm("sum_norm", y, m.sum, nil)
+	}
+	return y
+}
+
+// attention is addend + Wo attention(q, k, v), with q and k normalised and rotated.
+func (n *net) attention(prefix string, x, addend *graph.Value) *graph.Value {
+	c := n.c
+	// The three projections stand together, and so do the two rotations: nodes in a row that do not need each other share a barrier.
+	q, k, v := n.linear(prefix, "q_proj", x, nil), n.linear(prefix, "k_proj", x, nil), n.linear(prefix, "v_proj", x, nil)
+	q, k = n.rotate(prefix, "q", c.NHeads, q), n.rotate(prefix, "k", c.NKVHeads, k)
+	attr := graph.AttentionAttr{Heads: c.NHeads, KVHeads: c.NKVHeads, HeadDim: c.HeadDim, SoftCap: float32(c.AttnSoftcap)}
+	var scale *graph.Value
+	if c.QKNorm == QKNormL2 {
+		scale = n.param(prefix + "qk_scale")
+	} else {
+		attr.Scale = 1 / math.Sqrt(float64(c.HeadDim))
+	}
+	o, lse := n.b.Attention(q, k, v, scale, attr)
+	n.f.QRope, n.f.KRope, n.f.LSE = append(n.f.QRope, q), append(n.f.KRope, k), append(n.f.LSE, lse)
+	return n.linear(prefix, "o_proj", o, addend)
+}
+
+// rotate is QK-Norm and RoPE of the queries ("q") or the keys ("k").
+func (n *net) rotate(prefix, which string, heads int, x *graph.Value) *graph.Value {
+	defer n.b.Scope(which + "_norm")()
+	c := n.c
+	gainName := prefix + which + "_norm.weight"
+	attr := graph.QKNormRoPEAttr{Heads: heads, HeadDim: c.HeadDim, Theta: float32(c.RoPETheta)}
+	var gain *graph.Value
+	switch c.QKNorm {
+	case QKNormRMS:
+		attr.Norm, attr.Eps, gain = graph.QKRMS, float32(c.NormEps), n.gain(gainName)
+	case QKNormLayerNorm:
+		attr.Norm, attr.Eps, gain = graph.QKLayerNorm, float32(c.NormEps), n.gain(gainName)
+	case QKNormL2:
+		attr.Norm, attr.Eps = graph.QKL2, float32(c.L2Eps)
+	case QKNormRMSFull:
+		x = n.b.RMSNorm(x, n.gain(gainName), nil, float32(c.NormEps))
+	}
+	return n.b.QKNormRoPE(x, gain, attr)
+}
+
+// mlp is addend + Wd f(x).
+func (n *net) mlp(prefix string, x, addend *graph.Value) *graph.Value {
+	var h *graph.Value
+	switch n.c.MLP {
+	case MLPSwiGLU:
+		gate := n.linear(prefix, "gate_proj", x, nil)
+		h = n.b.SwiGLU(gate, n.linear(prefix, "up_proj", x, nil))
+	case MLPGELU:
+		h = n.b.GELU(n.linear(prefix, "up_proj", x, nil))
+	case MLPReLU:
+		h = n.b.ReLU(n.linear(prefix, "up_proj", x, nil))
+	}
+	return n.linear(prefix, "down_proj", h, addend)
+}

@@ -1,0 +1,66 @@
+package model
+
+import "fmt"
+
+// cl100kVocab is the size of the cl100k_base vocabulary of the paper's models.
+const cl100kVocab = 100277
+
+// presets are the named models, the smallest first. Where vocab_size is 0 it is the tokenizer's, and the number of parameters is given for one of 512
+// (nano, tiny) or 1024 (small) tokens.
+var presets = []struct {
+	name   string
+	config func() Config
+}{
+	{"nano", func() Config { return sized(96, 3, 3, 256, 128) }},    // 0.43 M
+	{"tiny", func() Config { return sized(192, 6, 6, 512, 128) }},   // 2.86 M
+	{"small", func() Config { return sized(384, 8, 6, 1024, 256) }}, // 14.95 M
+
+	// GPT-2's smallest size, 123.6 M: its width, depth, heads, vocabulary and tied head, with this model's block. Three matrices of
+	// 8D/3 in the MLP are as large as GPT-2's two of 4D.
+	{"gpt2", func() Config {
+		c := sized(768, 12, 12, 2048, 1024)
+		c.VocabSize, c.Tied = 50257, true
+		return c
+	}},
+
+	{"peri-400m", func() Config { return paper(1024, 24, 8, 128) }},
+	{"peri-1.5b", func() Config { return paper(2048, 24, 16, 128) }},
+	{"peri-3.2b", func() Config { return paper(2560, 32, 16, 160) }},
+}
+
+func sized(d, layers, heads, ff, seqLen int) Config {
+	c := Default()
+	c.DModel, c.NLayers, c.NHeads, c.DFF, c.SeqLen = d, layers, heads, ff, seqLen
+	return c.Normalize()
+}
+
+// paper gives the sizes of Kim et al. 2025, table 2: width, layers, heads, head_dim, init 0.02, sequences of 8192 tokens. The table
+// does not give d_ff, the number of key and value heads, or whether the head is tied. Inferred: d_ff = 4D and 8 key and value heads, which give
+// 0.403, 1.510 and 3.146 B in the blocks (d_ff = 3.75D and a key and value head for each query head would give 0.384, 1.535 and
+// 3.198 B), a separate head, no embedding norm, no QK-Norm, and norm_eps, l2_eps and rope_theta at this package's defaults.
+func paper(d, layers, heads, headDim int) Config {
+	c := Default()
+	c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.HeadDim = cl100kVocab, d, layers, heads, headDim
+	c.NKVHeads, c.DFF, c.SeqLen = 8, 4*d, 8192
+	c.QKNorm, c.Init = QKNormNone, InitNormal002
+	return c.Normalize()
+}
+
+// Preset returns the named model.
+func Preset(name string) (Config, error) {
+	for _, p := range presets {
+		if p.name == name {
+			return p.config(), nil
+		}
+	}
+	return Config{}, fmt.Errorf("preset: %q is unknown: use %s", name, orList(PresetNames()))
+}
+
+// PresetNames lists the presets, the smallest first.
+func PresetNames() []string {
+	names := make([]string, len(presets))
+	for i, p := range presets {
+		names[i] = p.name
+	}
+	return names
+}

@@ -1,0 +1,270 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
+)
+
+// Names of the programs' inputs, outputs and variables. Parameters are variables under their own names.
+const (
+	InputTokens   = "tokens"    // (B, T) i32
+	InputTargets  = "targets"   // (B, T) i32; graph.IgnoreTarget leaves a position out
+	InputInvCount = "inv_count" // (1) f32: 1 / the number of targets kept in the whole step, over all its micro-batches
+	InputHyper    = "hyper"     // (graph.HyperLen) f32
+	InputRows     = "rows"      // (B) i32: which positions LogitsProgram gives, sequence*T + position
+
+	OutputLoss     = "loss"      // (1) f32: the sum of the losses times inv_count, z-loss included
+	OutputGradNorm = "grad_norm" // (1) f32: of all gradients together, before clipping
+	OutputLogits   = "logits"    // (B, T, V) f32 from a training program with Grads, (B, V) f32 from LogitsProgram
+
+	PrefixM    = "adam.m." // variables: the first moment of a parameter
+	PrefixV    = "adam.v." // the second
+	PrefixGrad = "grad."   // variables of AccumulateProgram and ApplyProgram, outputs of StepProgram with Grads
+)
+
+// DecayRule says which parameters AdamW's weight decay acts on, by role.
+type DecayRule string
+
+const (
+	DecayMatrices            DecayRule = "matrices"              // parameters with two axes, the embedding among them
+	DecayMatricesNoEmbedding DecayRule = "matrices_no_embedding" // those without the embedding, which is also the head when tied
+	DecayAll                 DecayRule = "all"                   // gains and QK scales too
+)
+
+// Validate returns an error that names the rules that exist.
+func (r DecayRule) Validate() error {
+	switch r {
+	case "", DecayMatrices, DecayMatricesNoEmbedding, DecayAll:
+		return nil
+	}
+	return fmt.Errorf("decay: %q is unknown: use %s, %s or %s", string(r), DecayMatrices, DecayMatricesNoEmbedding, DecayAll)
+}
+
+// Applies tells whether a parameter of the role is decayed.
+func (r DecayRule) Applies(role model.Role) bool {
+	switch r {
+	case DecayAll:
+		return true
+	case DecayMatricesNoEmbedding:
+		return role.IsMatrix() && role != model.RoleEmbedding
+	}
+	return role.IsMatrix()
+}
+
+// ProgramOptions is what the programs of a model depend on besides its config.
+type ProgramOptions struct {
+	Batch   int       // sequences in a (micro-)batch
+	SeqLen  int       // their length; 0: the config's
+	MaxNorm float32   // clip the gradients to this global norm; 0: never
+	ZLoss   float32   // coefficient of the squared log-sum-exp of the logits; 0: off
+	Decay   DecayRule // empty: DecayMatrices
+	// Grads makes StepProgram give more outputs, for tests and diagnostics: "logits", "grad."+parameter (not clipped), and the activations "act.hidden.0" to
+	// "act.hidden.N", "act.final" (B, T, D), and for each block i "act.layers.i.q_rope" (B, T, H*h), "act.layers.i.k_rope" (B, T, K*h)
+	// and "act.layers.i.lse" (B, H, T).
+	Grads bool
+}
+
+func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, error) {
+	if err := cfg.Validate(); err != nil {
+		return cfg, o, err
+	}
+	cfg = cfg.Normalize()
+	if o.SeqLen == 0 {
+		o.SeqLen = cfg.SeqLen
+	}
+	switch {
+	case o.Batch < 1:
+		return cfg, o, fmt.Errorf("batch: %d is too small: use at least 1", o.Batch)
+	case o.SeqLen < 1:
+		return cfg, o, fmt.Errorf("seq_len: %d is too small: use at least 1", o.SeqLen)
+	case !(o.MaxNorm >= 0) || math.IsInf(float64(o.MaxNorm), 0):
+		return cfg, o, fmt.Errorf("max_norm: %g is not possible: use a positive number, or 0 for no clipping", o.MaxNorm)
+	case !(o.ZLoss >= 0) || math.IsInf(float64(o.ZLoss), 0):
+		return cfg, o, fmt.Errorf("z_loss: %g is not possible: use a positive number, or 0 for off", o.ZLoss)
+	}
+	if err := o.Decay.Validate(); err != nil {
+		return cfg, o, err
+	}
+	widest := max(cfg.VocabSize, cfg.DFF, cfg.NHeads*cfg.HeadDim, cfg.DModel)
+	if o.Batch > model.MaxElems/o.SeqLen || o.Batch*o.SeqLen > model.MaxElems/widest {
+		return cfg, o, fmt.Errorf("batch: %d sequences of %d tokens times %d (the widest of vocab_size, d_ff, d_model and the heads) are too many elements for one tensor: use a smaller batch and accumulate", o.Batch, o.SeqLen, widest)
+	}
+	return cfg, o, nil
+}
+
+// pass is a program being recorded: the forward pass and its loss.
+type pass struct {
+	b    *graph.Builder
+	f    *model.Forward
+	loss *graph.Value
+}
+
+func newPass(cfg model.Config, o ProgramOptions, zloss float32) *pass {
+	b := graph.NewBuilder()
+	tokens := b.Input(InputTokens, graph.I32, o.Batch, o.SeqLen)
+	targets := b.Input(InputTargets, graph.I32, o.Batch, o.SeqLen)
+	invCount := b.Input(InputInvCount, graph.F32, 1)
+	p := &pass{b: b, f: cfg.Forward(b, tokens)}
+	losses, _ := b.CrossEntropy(p.f.Logits, targets, graph.CrossEntropyAttr{ZLoss: zloss})
+	p.loss = b.Sum(losses, invCount)
+	b.Output(OutputLoss, p.loss)
+	return p
+}
+
+// backward gives the gradients of the loss for each parameter, added into into's accumulators where it has them.
+func (p *pass) backward(params []model.Param, into map[*graph.Value]*graph.Value) ([]*graph.Value, error) {
+	wrt := make([]*graph.Value, len(params))
+	for i, q := range params {
+		wrt[i] = p.f.Params[q.Name]
+	}
+	defer p.b.Scope("backward")()
+	seed := p.b.Fill(p.b.Temp("seed", graph.F32, 1), 1)
+	return p.b.Grad(p.loss, seed, wrt, into)
+}
+
+// StepProgram is a whole training step: forward, backward, clipping, AdamW.
+func StepProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
+	cfg, o, err := o.check(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := newPass(cfg, o, o.ZLoss)
+	params := cfg.Params()
+	grads, err := p.backward(params, nil)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]*graph.Value, len(params))
+	for i, q := range params {
+		values[i] = p.f.Params[q.Name]
+	}
+	update(p.b, o, params, values, grads)
+	if o.Grads {
+		p.expose(params, grads)
+	}
+	return p.b.Build("step"), nil
+}
+
+// AccumulateProgram adds a micro-batch's gradients to the accumulators. Its loss is the micro-batch's part of the step's loss.
+func AccumulateProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
+	cfg, o, err := o.check(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := newPass(cfg, o, o.ZLoss)
+	params := cfg.Params()
+	into := map[*graph.Value]*graph.Value{}
+	for _, q := range params {
+		into[p.f.Params[q.Name]] = p.b.Var(PrefixGrad+q.Name, graph.F32, q.Shape...)
+	}
+	if _, err := p.backward(params, into); err != nil {
+		return nil, err
+	}
+	return p.b.Build("accumulate"), nil
+}
+
+// ApplyProgram clips the accumulated gradients, takes the AdamW step, and sets the accumulators back to zero.
+func ApplyProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
+	cfg, o, err := o.check(cfg)
+	if err != nil {
+		return nil, err
+	}
+	b := graph.NewBuilder()
+	params := cfg.Params()
+	values, grads := make([]*graph.Value, len(params)), make([]*graph.Value, len(params))
+	for i, q := range params {
+		values[i] = b.Var(q.Name, graph.F32, q.Shape...)
+	}
+	for i, q := range params {
+		grads[i] = b.Var(PrefixGrad+q.Name, graph.F32, q.Shape...)
+	}
+	update(b, o, params, values, grads)
+	for _, g := range grads {
+		b.Fill(g, 0)
+	}
+	return b.Build("apply"), nil
+}
+
+// EvalProgram gives the loss alone, and never with z-loss.
+func EvalProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
+	cfg, o, err := o.check(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newPass(cfg, o, 0).b.Build("eval"), nil
+}
+
+// LogitsProgram gives the logits of one position of each sequence, for sampling: the rows input names it. Attention is causal, so what stands after
+// the position does not matter.
+func LogitsProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
+	cfg, o, err := o.check(cfg)
+	if err != nil {
+		return nil, err
+	}
+	b := graph.NewBuilder()
+	tokens := b.Input(InputTokens, graph.I32, o.Batch, o.SeqLen)
+	rows := b.Input(InputRows, graph.I32, o.Batch)
+	f := cfg.Trunk(b, tokens)
+	final := b.View(f.Final, 0, o.Batch*o.SeqLen, cfg.DModel)
+	b.Output(OutputLogits, cfg.Head(b, f, b.Embedding(final, rows)))
+	return b.Build("logits"), nil
+}
+
+// update clips the gradients by their norm together and updates the parameters.
+func update(b *graph.Builder, o ProgramOptions, params []model.Param, values, grads []*graph.Value) {
+	hyper := b.Input(InputHyper, graph.F32, graph.HyperLen)
+	m, v := make([]*graph.Value, len(params)), make([]*graph.Value, len(params))
+	for i, q := range params {
+		m[i] = b.Var(PrefixM+q.Name, graph.F32, q.Shape...)
+		v[i] = b.Var(PrefixV+q.Name, graph.F32, q.Shape...)
+	}
+	partials := b.Temp("partials", graph.F32, len(grads)*graph.SumSquaresParts)
+	for i, g := range grads {
+		b.SumSquares(g, b.View(partials, i*graph.SumSquaresParts, graph.SumSquaresParts))
+	}
+	norm, clip := b.ClipNorm(partials, o.MaxNorm)
+	b.Output(OutputGradNorm, norm)
+	for i, q := range params {
+		var attr graph.AdamWAttr
+		if o.Decay.Applies(q.Role) {
+			attr.Decay = 1
+		}
+		b.AdamW(values[i], m[i], v[i], grads[i], hyper, clip, attr)
+	}
+}
+
+// expose gives gradients and activations as outputs.
+func (p *pass) expose(params []model.Param, grads []*graph.Value) {
+	p.b.Output(OutputLogits, p.f.Logits)
+	for i, q := range params {
+		p.b.Output(PrefixGrad+q.Name, grads[i])
+	}
+	for i, h := range p.f.Hidden {
+		p.b.Output(fmt.Sprintf("act.hidden.%d", i), h)
+	}
+	p.b.Output("act.final", p.f.Final)
+	for i := range p.f.QRope {
+		p.b.Output(fmt.Sprintf("act.layers.%d.q_rope", i), p.f.QRope[i])
+		p.b.Output(fmt.Sprintf("act.layers.%d.k_rope", i), p.f.KRope[i])
+		p.b.Output(fmt.Sprintf("act.layers.%d.lse", i), p.f.LSE[i])
+	}
+}
+
+// Vars lists the variables of programs that share a store, each once, in the order in which they first appear.
+func Vars(programs ...*graph.Program) []graph.Var {
+	var vars []graph.Var
+	seen := map[string]bool{}
+	for _, p := range programs {
+		for _, v := range p.Vars() {
+			if !seen[v.Name] {
+				seen[v.Name] = true
+				vars = append(vars, v)
+			}
+		}
+	}
+	return slices.Clip(vars)
+}
