@@ -1,0 +1,193 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
+)
+
+// Names of the files in a checkpoint folder.
+const (
+	ModelFile     = "model.safetensors"
+	ConfigFile    = "config.json"
+	TokenizerFile = "tokenizer.json"
+)
+
+// Format is the version of the folder that this package writes and reads.
+const Format = 1
+
+// Info is config.json: what is known of a checkpoint besides its tensors.
+type Info struct {
+	Format    int               `json:"format"`
+	Model     model.Config      `json:"model"`
+	Tokenizer string            `json:"tokenizer"` // its kind
+	Step      int               `json:"step"`      // steps taken
+	Tokens    int64             `json:"tokens"`    // tokens trained on
+	Seed      uint64            `json:"seed"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+}
+
+// stepKey is the step in the safetensors file's metadata, to tell that both files are of one save.
+const stepKey = "step"
+
+// dtypes are the formats of variables in files.
+var dtypes = map[graph.DType]DType{graph.F32: F32, graph.BF16: BF16, graph.F16: F16, graph.I32: I32}
+
+// Save writes the parameters of a store and config.json to dir, which is made if need be. info.Format is set here.
+func Save(dir string, info Info, store backend.Store) error {
+	if err := info.Model.Validate(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	info.Format, info.Model = Format, info.Model.Normalize()
+	vars := storeVars(store)
+	params := info.Model.Params()
+	tensors := make([]TensorInfo, len(params))
+	for i, p := range params {
+		v, ok := vars[p.Name]
+		if !ok {
+			return fmt.Errorf("checkpoint: the store has no parameter %q", p.Name)
+		}
+		tensors[i] = TensorInfo{Name: p.Name, DType: dtypes[v.DType], Shape: v.Shape}
+	}
+	// Hugging Face's loader wants to know the framework.
+	metadata := map[string]string{"format": "pt", stepKey: strconv.Itoa(info.Step)}
+	err := WriteSafetensors(filepath.Join(dir, ModelFile), tensors, metadata, func(i int) ([]byte, error) {
+		raw := make([]byte, vars[tensors[i].Name].Bytes())
+		return raw, store.Read(tensors[i].Name, raw)
+	})
+	if err != nil {
+		return err
+	}
+	return WriteFile(filepath.Join(dir, ConfigFile), func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(info)
+	})
+}
+
+func storeVars(store backend.Store) map[string]graph.Var {
+	vars := map[string]graph.Var{}
+	for _, v := range store.Vars() {
+		vars[v.Name] = v
+	}
+	return vars
+}
+
+// ReadInfo reads dir's config.json and checks it.
+func ReadInfo(dir string) (Info, error) {
+	path := filepath.Join(dir, ConfigFile)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Info{}, fmt.Errorf("%s is not a checkpoint folder: it has no %s", dir, ConfigFile)
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	var version struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(raw, &version); err != nil {
+		return Info{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if version.Format != Format {
+		return Info{}, fmt.Errorf("%s: the checkpoint's format is %d, this program reads %d", path, version.Format, Format)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	var info Info
+	if err := d.Decode(&info); err != nil {
+		return Info{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := info.Model.Validate(); err != nil {
+		return Info{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return info, nil
+}
+
+// ReadParams writes dir's parameters to a store that has a variable for each. The file must have exactly the parameters of
+// info.Model, in their shapes, and be of the same save as info. Where a variable is f32 any floating-point format in the file will do.
+func ReadParams(dir string, info Info, store backend.Store) (err error) {
+	path := filepath.Join(dir, ModelFile)
+	f, err := OpenSafetensors(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := checkParams(f, info); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	vars := storeVars(store)
+	for _, t := range f.Tensors() {
+		v, ok := vars[t.Name]
+		if !ok {
+			return fmt.Errorf("checkpoint: the store has no parameter %q", t.Name)
+		}
+		raw, err := readAs(f, t, v.DType)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := store.Write(t.Name, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkParams compares the tensors of a file with the parameters of its config.
+func checkParams(f *Safetensors, info Info) error {
+	if step, ok := f.Metadata()[stepKey]; ok && step != strconv.Itoa(info.Step) {
+		return fmt.Errorf("it is of step %s and %s of step %d: saving was interrupted between the two", step, ConfigFile, info.Step)
+	}
+	want := map[string]bool{}
+	for _, p := range info.Model.Params() {
+		want[p.Name] = true
+		t, ok := f.Info(p.Name)
+		if !ok {
+			return fmt.Errorf("the parameter %q is missing", p.Name)
+		}
+		if !slices.Equal(t.Shape, p.Shape) {
+			return fmt.Errorf("the parameter %q has the shape %v, the config's is %v", p.Name, t.Shape, p.Shape)
+		}
+	}
+	for _, t := range f.Tensors() {
+		if !want[t.Name] {
+			return fmt.Errorf("the tensor %.100q is no parameter of the config", t.Name)
+		}
+	}
+	return nil
+}
+
+// readAs gives a tensor's bytes in the format of a variable.
+func readAs(f *Safetensors, t TensorInfo, d graph.DType) ([]byte, error) {
+	if t.DType == dtypes[d] {
+		return f.Read(t.Name)
+	}
+	if d != graph.F32 {
+		return nil, fmt.Errorf("tensor %q is %s, the variable %s", t.Name, t.DType, d)
+	}
+	x, err := f.Float32s(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, 4*len(x))
+	for i, x := range x {
+		binary.LittleEndian.PutUint32(raw[4*i:], math.Float32bits(x))
+	}
+	return raw, nil
+}
