@@ -1,0 +1,138 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+)
+
+// Options of a check.
+type Options struct {
+	Seed             uint64                        // of the random inputs that vary; 0 takes one from the clock. The report has it
+	Only             []string                      // groups to check, by name: operators, and those of Groups; empty: all
+	AllowUnsupported bool                          // an operator that the backend lacks is no failure
+	Progress         func(done, total int, c Case) // called before each case and, with an empty Case, at the end
+}
+
+// Case names one thing that is checked.
+type Case struct {
+	Group string `json:"group"` // the operator, or what kind of program
+	Name  string `json:"name"`  // the shapes, or the rule
+}
+
+// testCase is a Case that can be run.
+type testCase struct {
+	Case
+	run func(b backend.Backend, seed uint64) outcome
+}
+
+// outcome of a case.
+type outcome struct {
+	runs  int     // of programs
+	worst float64 // error over bound
+	err   error
+}
+
+// opCases makes the cases of an operator.
+func opCases(op graph.Op) []testCase {
+	var list []testCase
+	for _, c := range opTests[op].cases() {
+		list = append(list, testCase{Case{op.String(), c.name}, func(b backend.Backend, seed uint64) outcome {
+			return c.run(b, op, opTests[op].bound, seed)
+		}})
+	}
+	return list
+}
+
+// allCases are every operator's and every program's, in order.
+func allCases() []testCase {
+	var list []testCase
+	for _, op := range graph.Ops() {
+		list = append(list, opCases(op)...)
+	}
+	return list
+}
+
+// Groups are the names that Options.Only may have, in the order in which they are checked.
+func Groups() []string {
+	var names []string
+	for _, c := range allCases() {
+		if len(names) == 0 || names[len(names)-1] != c.Group {
+			names = append(names, c.Group)
+		}
+	}
+	return names
+}
+
+// Check runs every case on a backend. The error is of options that make no sense; what fails is in the report.
+func Check(b backend.Backend, o Options) (*Report, error) {
+	cases, err := selectCases(allCases(), o.Only)
+	if err != nil {
+		return nil, err
+	}
+	if o.Seed == 0 {
+		o.Seed = uint64(time.Now().UnixNano())
+	}
+	r := &Report{Device: b.Info().String(), Seed: o.Seed}
+	start := time.Now()
+	for i, c := range cases {
+		if o.Progress != nil {
+			o.Progress(i, len(cases), c.Case)
+		}
+		r.Results = append(r.Results, c.result(b, o))
+	}
+	r.Seconds = time.Since(start).Seconds()
+	if o.Progress != nil {
+		o.Progress(len(cases), len(cases), Case{})
+	}
+	return r, nil
+}
+
+func selectCases(all []testCase, only []string) ([]testCase, error) {
+	if len(only) == 0 {
+		return all, nil
+	}
+	var list []testCase
+	for _, name := range only {
+		found := false
+		for _, c := range all {
+			if c.Group == name {
+				list, found = append(list, c), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("conformance has no group %q; its groups are %v", name, Groups())
+		}
+	}
+	return list, nil
+}
+
+// result runs one case. A panic of the backend is a failure of the case.
+func (c testCase) result(b backend.Backend, o Options) (r Result) {
+	start := time.Now()
+	r.Case = c.Case
+	defer func() {
+		if p := recover(); p != nil {
+			r.Error = fmt.Sprintf("panic: %v", p)
+		}
+		r.Seconds = time.Since(start).Seconds()
+	}()
+	got := c.run(b, o.Seed)
+	r.Runs, r.Worst = got.runs, got.worst
+	switch {
+	case errors.Is(got.err, errors.ErrUnsupported):
+		r.Unsupported = got.err.Error()
+		if !o.AllowUnsupported {
+			r.Error = r.Unsupported
+		}
+	case got.err != nil:
+		r.Error = got.err.Error()
+	case got.worst > 1 || math.IsNaN(got.worst):
+		r.Error = fmt.Sprintf("off by %.3g times the bound", got.worst)
+	}
+	return r
+}
