@@ -26,13 +26,13 @@ type Config struct {
 	Warmup   int     `yaml:"warmup"`   // steps; negative: a tenth of all
 	Schedule string  `yaml:"schedule"` // ScheduleCosine or ScheduleConstant
 
-	Beta1       float64    `yaml:"beta1"`        // AdamW's decay of the first moment
-	Beta2       float64    `yaml:"beta2"`        // and of the second
-	Eps         float64    `yaml:"eps"`          // AdamW's, beside the root of the second moment
-	WeightDecay float64    `yaml:"weight_decay"` // decoupled: a step multiplies by 1 - lr weight_decay
-	Decay       DecayRule  `yaml:"decay"`        // which parameters decay
-	Clip        float64    `yaml:"clip"`         // largest norm of the gradient; 0: not clipped
-	ZLoss       float64    `yaml:"z_loss"`       // coefficient of log² Z (Chowdhery et al. 2022); 0: off
+	Beta1       float64   `yaml:"beta1"`        // AdamW's decay of the first moment
+	Beta2       float64   `yaml:"beta2"`        // and of the second
+	Eps         float64   `yaml:"eps"`          // AdamW's, beside the root of the second moment
+	WeightDecay float64   `yaml:"weight_decay"` // decoupled: a step multiplies by 1 - lr weight_decay
+	Decay       DecayRule `yaml:"decay"`        // which parameters decay
+	Clip        float64   `yaml:"clip"`         // largest norm of the gradient; 0: not clipped
+	ZLoss       float64   `yaml:"z_loss"`       // coefficient of log² Z (Chowdhery et al. 2022); 0: off
 
 	Seed uint64 `yaml:"seed"` // of the initial parameters, the data's order and the samples
 

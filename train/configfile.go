@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/vktrain/vktrain/internal/near"
 )
 
 // Assignment gives a key of the config a value, both as text: "model.d_model" and "128".
@@ -174,8 +176,8 @@ func (c *Config) Set(key, value string) error {
 	if slices.ContainsFunc(Keys(), func(k string) bool { return strings.HasPrefix(k, key+".") }) {
 		return badKey("", "%q is a section: give its keys, such as %s.%s", key, key, map[string]string{"model": "preset", "data": "path"}[key])
 	}
-	if near := nearest(key, Keys()); len(near) > 0 {
-		return badKey("", "unknown key %q: did you mean %s?", key, orList(near))
+	if meant := near.Keys(key, Keys()); len(meant) > 0 {
+		return badKey("", "unknown key %q: did you mean %s?", key, orList(meant))
 	}
 	return badKey("", "unknown key %q: the config.yaml that a run writes shows every key", key)
 }

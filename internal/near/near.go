@@ -1,4 +1,5 @@
-package train
+// Package near finds the words that were perhaps meant by one that is unknown.
+package near
 
 import (
 	"cmp"
@@ -6,9 +7,9 @@ import (
 	"strings"
 )
 
-// nearest gives up to three known keys that were perhaps meant, the likeliest first: those with the same last part, and those
+// Keys gives up to three known keys that were perhaps meant, the likeliest first: those with the same last part, and those
 // within a few typing errors.
-func nearest(key string, known []string) []string {
+func Keys(key string, known []string) []string {
 	type match struct {
 		key  string
 		cost int

@@ -1,0 +1,112 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/vktrain/vktrain/checkpoint"
+)
+
+// Names of the files of a run's folder, beside those of the checkpoint.
+const (
+	MetricsFile  = "metrics.jsonl"
+	SettingsFile = "config.yaml"
+	LossPlotFile = "loss.png"
+)
+
+// runFiles are the files that a run owns.
+var runFiles = []string{MetricsFile, SettingsFile, LossPlotFile, checkpoint.ModelFile, checkpoint.ConfigFile, checkpoint.TokenizerFile}
+
+// ErrHasRun is in the chain of errors about a folder that holds a run already.
+var ErrHasRun = errors.New("the folder holds a run already")
+
+// Folder is the folder that a run leaves.
+type Folder struct {
+	Dir     string
+	metrics *os.File
+	lines   []Metrics
+}
+
+// CreateFolder makes a folder for a run, or takes one that is there. If it holds a run, that is ErrHasRun, or with overwrite the run's files
+// are removed; others stay.
+func CreateFolder(dir string, overwrite bool) (*Folder, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("the run's folder can't be made: %w", err)
+	}
+	for _, name := range runFiles {
+		path := filepath.Join(dir, name)
+		_, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && !overwrite {
+			return nil, fmt.Errorf("%s: %w (%s): take another one, or overwrite it", dir, ErrHasRun, name)
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(dir, MetricsFile), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{Dir: dir, metrics: f}, nil
+}
+
+// FreshFolder makes parent/name-N with the lowest N that is free.
+func FreshFolder(parent, name string) (*Folder, error) {
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return nil, fmt.Errorf("the run's folder can't be made: %w", err)
+	}
+	for n := 1; ; n++ {
+		dir := filepath.Join(parent, fmt.Sprintf("%s-%d", name, n))
+		err := os.Mkdir(dir, 0o777)
+		if err == nil {
+			return CreateFolder(dir, false)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("the run's folder can't be made: %w", err)
+		}
+	}
+}
+
+// WriteConfig writes config.yaml.
+func (f *Folder) WriteConfig(cfg Config) error {
+	text, err := cfg.YAML()
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(f.Dir, SettingsFile), text)
+}
+
+// Append writes a step's line to metrics.jsonl.
+func (f *Folder) Append(m Metrics) error {
+	f.lines = append(f.lines, m)
+	return WriteMetrics(f.metrics, m)
+}
+
+// WritePlot draws loss.png from the lines so far.
+func (f *Folder) WritePlot(title string, floor *Floor) error {
+	png, err := PlotLoss(title, f.lines, floor)
+	if err != nil {
+		return fmt.Errorf("%s: %w", LossPlotFile, err)
+	}
+	return writeWhole(filepath.Join(f.Dir, LossPlotFile), png)
+}
+
+// Close closes metrics.jsonl.
+func (f *Folder) Close() error { return f.metrics.Close() }
+
+func writeWhole(path string, data []byte) error {
+	return checkpoint.WriteFile(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}

@@ -1,0 +1,131 @@
+package train
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// Metrics is what one step is known by: a line of metrics.jsonl. For the same config, device and data all of it has the same bits
+// again, except the two times. Losses are means in nats over the kept targets.
+type Metrics struct {
+	Step         int     `json:"step"` // from 1
+	Loss         float64 `json:"loss"` // of the step's batch, before its update; z-loss included
+	ValLoss      float64 `json:"val_loss"`
+	Evaluated    bool    `json:"-"`            // ValLoss is there: of the parameters after the step
+	LR           float64 `json:"lr"`           // of the step
+	GradNorm     float64 `json:"grad_norm"`    // over all parameters, before clipping
+	Tokens       int64   `json:"tokens"`       // read since the first step
+	TokensPerSec float64 `json:"tokens_per_s"` // over the last steps, evaluations and samples left out
+	Elapsed      float64 `json:"elapsed_s"`    // since the first step began, everything included
+}
+
+// number is a float in JSON, null where it is not finite, which JSON cannot say.
+type number float64
+
+func (n number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// MarshalJSON writes a line's object: val_loss only where evaluated, null for what is not finite.
+func (m Metrics) MarshalJSON() ([]byte, error) {
+	var val *number
+	if m.Evaluated {
+		val = (*number)(&m.ValLoss)
+	}
+	return json.Marshal(struct {
+		Step         int     `json:"step"`
+		Loss         number  `json:"loss"`
+		ValLoss      *number `json:"val_loss,omitempty"`
+		LR           float64 `json:"lr"`
+		GradNorm     number  `json:"grad_norm"`
+		Tokens       int64   `json:"tokens"`
+		TokensPerSec number  `json:"tokens_per_s"`
+		Elapsed      number  `json:"elapsed_s"`
+	}{m.Step, number(m.Loss), val, m.LR, number(m.GradNorm), m.Tokens, number(m.TokensPerSec), number(m.Elapsed)})
+}
+
+// UnmarshalJSON reads a line; what is null becomes NaN.
+func (m *Metrics) UnmarshalJSON(data []byte) error {
+	var line struct {
+		Step         int      `json:"step"`
+		Loss         *float64 `json:"loss"`
+		ValLoss      *float64 `json:"val_loss"`
+		LR           float64  `json:"lr"`
+		GradNorm     *float64 `json:"grad_norm"`
+		Tokens       int64    `json:"tokens"`
+		TokensPerSec float64  `json:"tokens_per_s"`
+		Elapsed      float64  `json:"elapsed_s"`
+	}
+	if err := json.Unmarshal(data, &line); err != nil {
+		return err
+	}
+	orNaN := func(f *float64) float64 {
+		if f == nil {
+			return math.NaN()
+		}
+		return *f
+	}
+	*m = Metrics{Step: line.Step, Loss: orNaN(line.Loss), LR: line.LR, GradNorm: orNaN(line.GradNorm), Tokens: line.Tokens,
+		TokensPerSec: line.TokensPerSec, Elapsed: line.Elapsed}
+	if m.Evaluated = line.ValLoss != nil; m.Evaluated {
+		m.ValLoss = *line.ValLoss
+	}
+	return nil
+}
+
+// WriteMetrics writes one line, whole at once, so that a reader of the growing file sees whole lines.
+func WriteMetrics(w io.Writer, m Metrics) error {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// ReadMetrics reads the lines of a metrics.jsonl.
+func ReadMetrics(r io.Reader) ([]Metrics, error) {
+	var all []Metrics
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		var m Metrics
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return nil, fmt.Errorf("metrics, line %d: %w", len(all)+1, err)
+		}
+		all = append(all, m)
+	}
+	return all, lines.Err()
+}
+
+// throughputWindow is how many of the last steps the rate is taken over.
+const throughputWindow = 20
+
+// throughput measures tokens per second over a window of steps. Time that is not training is cut out by Pause.
+type throughput struct {
+	tokens int // a step's
+	ends   []time.Time
+	paused time.Duration // moves all ends forward
+}
+
+// step notes the end of a step and returns the rate; 0 until there are two.
+func (t *throughput) step(now time.Time) float64 {
+	t.ends = append(t.ends, now.Add(-t.paused))
+	if n := len(t.ends) - throughputWindow - 1; n > 0 {
+		t.ends = t.ends[n:]
+	}
+	steps, first, last := len(t.ends)-1, t.ends[0], t.ends[len(t.ends)-1]
+	if steps == 0 || !last.After(first) {
+		return 0
+	}
+	return float64(steps*t.tokens) / last.Sub(first).Seconds()
+}
+
+// pause takes a stretch of time out of the measurement.
+func (t *throughput) pause(d time.Duration) { t.paused += d }

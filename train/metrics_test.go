@@ -1,0 +1,58 @@
+package train
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMetricsLines(t *testing.T) {
+	want := []Metrics{
+		{Step: 1, Loss: 6.25, LR: 1e-3, GradNorm: 2.5, Tokens: 1024, Elapsed: 0.5},
+		{Step: 2, Loss: 1.0 / 3, ValLoss: 5.5, Evaluated: true, LR: 2e-3, GradNorm: 1.5, Tokens: 2048, TokensPerSec: 2048, Elapsed: 1},
+	}
+	var file bytes.Buffer
+	for _, m := range want {
+		require.NoError(t, WriteMetrics(&file, m))
+	}
+	lines := strings.SplitAfter(file.String(), "\n")
+	require.Equal(t, `{"step":1,"loss":6.25,"lr":0.001,"grad_norm":2.5,"tokens":1024,"tokens_per_s":0,"elapsed_s":0.5}`+"\n", lines[0])
+	require.Equal(t, `{"step":2,"loss":0.3333333333333333,"val_loss":5.5,"lr":0.002,"grad_norm":1.5,"tokens":2048,"tokens_per_s":2048,"elapsed_s":1}`+"\n", lines[1])
+	got, err := ReadMetrics(&file)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+func TestMetricsThatAreNotFinite(t *testing.T) {
+	var file bytes.Buffer
+	require.NoError(t, WriteMetrics(&file, Metrics{Step: 3, Loss: math.NaN(), GradNorm: math.Inf(1)}))
+	require.Contains(t, file.String(), `"loss":null`)
+	require.Contains(t, file.String(), `"grad_norm":null`)
+	got, err := ReadMetrics(&file)
+	require.NoError(t, err)
+	require.True(t, math.IsNaN(got[0].Loss))
+	require.True(t, math.IsNaN(got[0].GradNorm))
+	_, err = ReadMetrics(strings.NewReader("{}\nx\n"))
+	require.ErrorContains(t, err, "line 2")
+}
+
+func TestThroughputIsOverAWindowWithoutPauses(t *testing.T) {
+	rate := throughput{tokens: 100}
+	now := time.Unix(1000, 0)
+	require.Zero(t, rate.step(now))
+	now = now.Add(time.Second)
+	require.InDelta(t, 100, rate.step(now), 1e-9)
+	now = now.Add(time.Second + 30*time.Second)
+	rate.pause(30 * time.Second)
+	require.InDelta(t, 100, rate.step(now), 1e-9, "the evaluation's half minute does not count")
+	for range throughputWindow {
+		now = now.Add(time.Second / 2)
+		rate.step(now)
+	}
+	now = now.Add(time.Second / 2)
+	require.InDelta(t, 200, rate.step(now), 1e-9, "the slow first steps have left the window")
+}

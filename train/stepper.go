@@ -1,0 +1,209 @@
+package train
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
+)
+
+// Batch is the data of one micro-batch: B sequences of T tokens, one after the other.
+type Batch struct {
+	Tokens  []int32 // (B, T)
+	Targets []int32 // (B, T); graph.IgnoreTarget leaves a position out
+}
+
+// kept counts the targets that the loss takes.
+func (b Batch) kept() int {
+	n := 0
+	for _, t := range b.Targets {
+		if t >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Hyper is what AdamW is fed in each step.
+type Hyper struct {
+	LR, Beta1, Beta2, Eps, WeightDecay float64
+	Step                               int // from 1, for the moments' bias corrections
+}
+
+// bytes gives the operand in the order of graph.HyperLR and so on. The corrections 1 - beta^t are taken in float64: in float32
+// they would lose their digits at the first steps.
+func (h Hyper) bytes() []byte {
+	var x [graph.HyperLen]float64
+	x[graph.HyperLR], x[graph.HyperEps], x[graph.HyperWeightDecay] = h.LR, h.Eps, h.WeightDecay
+	x[graph.HyperBeta1], x[graph.HyperBeta2] = h.Beta1, h.Beta2
+	x[graph.HyperBias1] = 1 - math.Pow(h.Beta1, float64(h.Step))
+	x[graph.HyperBias2] = 1 - math.Pow(h.Beta2, float64(h.Step))
+	raw := make([]byte, 0, 4*len(x))
+	for _, f := range x {
+		raw = appendFloat(raw, f)
+	}
+	return raw
+}
+
+// Scalars are what a step gives back.
+type Scalars struct {
+	Loss     float64 // mean over the step's kept targets
+	GradNorm float64 // before clipping
+}
+
+// Stepper runs training steps over a store: one program a step, or with more than one micro-batch the accumulate program for
+// each and then the apply program. It does not wait for the device: a step's scalars are read after the next one has been
+// submitted.
+type Stepper struct {
+	micro, apply backend.Executable // apply is nil if a step has one micro-batch
+
+	pending    bool // a step is submitted and not read
+	microTick  backend.Ticket
+	applyTick  backend.Ticket
+	partialSum float64 // of the pending step's losses that have been read
+}
+
+// StepperPrograms records what a Stepper runs: the step, or accumulate and apply.
+func StepperPrograms(cfg model.Config, o ProgramOptions, accumulation int) ([]*graph.Program, error) {
+	if accumulation == 1 {
+		p, err := StepProgram(cfg, o)
+		return []*graph.Program{p}, err
+	}
+	accumulate, err := AccumulateProgram(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	apply, err := ApplyProgram(cfg, o)
+	return []*graph.Program{accumulate, apply}, err
+}
+
+// NewStepper compiles StepperPrograms over a store that has their variables.
+func NewStepper(dev backend.Backend, store backend.Store, programs []*graph.Program) (*Stepper, error) {
+	s := new(Stepper)
+	for i, p := range programs {
+		e, err := dev.Compile(p, store)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("the training step does not compile: %w", err), s.Close())
+		}
+		if i == 0 {
+			s.micro = e
+		} else {
+			s.apply = e
+		}
+	}
+	return s, nil
+}
+
+// Submit starts a step, and returns the scalars of the step before, nil for the first and after Drain.
+func (s *Stepper) Submit(batches []Batch, h Hyper) (previous *Scalars, err error) {
+	kept := 0
+	for _, b := range batches {
+		kept += b.kept()
+	}
+	if kept == 0 {
+		return nil, errors.New("a step has no target to learn from: every one is ignored")
+	}
+	inv, hyper := appendFloat(nil, 1/float64(kept)), h.bytes()
+	for i, b := range batches {
+		if err := feedBatch(s.micro, b, inv); err != nil {
+			return nil, err
+		}
+		if s.apply == nil {
+			if err := s.micro.Feed(InputHyper, hyper); err != nil {
+				return nil, err
+			}
+		}
+		tick, err := s.micro.Submit()
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			previous, err = s.Drain()
+		} else {
+			err = s.readLoss()
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.microTick = tick
+	}
+	if s.apply != nil {
+		if err := s.apply.Feed(InputHyper, hyper); err != nil {
+			return nil, err
+		}
+		if s.applyTick, err = s.apply.Submit(); err != nil {
+			return nil, err
+		}
+	}
+	s.pending = true
+	return previous, nil
+}
+
+func (s *Stepper) readLoss() error {
+	loss, err := fetchFloat(s.micro, s.microTick, OutputLoss)
+	s.partialSum += loss
+	return err
+}
+
+// Drain waits for the pending step and returns its scalars, nil if there is none.
+func (s *Stepper) Drain() (*Scalars, error) {
+	if !s.pending {
+		return nil, nil
+	}
+	if err := s.readLoss(); err != nil {
+		return nil, err
+	}
+	last, tick := s.micro, s.microTick
+	if s.apply != nil {
+		last, tick = s.apply, s.applyTick
+	}
+	norm, err := fetchFloat(last, tick, OutputGradNorm)
+	done := &Scalars{Loss: s.partialSum, GradNorm: norm}
+	s.pending, s.partialSum = false, 0
+	return done, err
+}
+
+// Close waits for what runs.
+func (s *Stepper) Close() error {
+	var errs []error
+	for _, e := range []backend.Executable{s.micro, s.apply} {
+		if e != nil {
+			errs = append(errs, e.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func feedBatch(e backend.Executable, b Batch, invCount []byte) error {
+	if err := e.Feed(InputTokens, intBytes(b.Tokens)); err != nil {
+		return err
+	}
+	if err := e.Feed(InputTargets, intBytes(b.Targets)); err != nil {
+		return err
+	}
+	return e.Feed(InputInvCount, invCount)
+}
+
+func fetchFloat(e backend.Executable, t backend.Ticket, output string) (float64, error) {
+	raw := make([]byte, 4)
+	if err := e.Fetch(t, output, raw); err != nil {
+		return 0, err
+	}
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(raw))), nil
+}
+
+func appendFloat(raw []byte, f float64) []byte {
+	return binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(f)))
+}
+
+func intBytes(x []int32) []byte {
+	raw := make([]byte, 0, 4*len(x))
+	for _, v := range x {
+		raw = binary.LittleEndian.AppendUint32(raw, uint32(v))
+	}
+	return raw
+}
