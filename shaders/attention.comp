@@ -1,0 +1,102 @@
+// attention: causal, grouped-query, fused: softmax over the keys of a tile at a time, with a running maximum and sum (Dao 2022, algorithm 1),
+// so that logits are never stored. A group has 32 queries of one head.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "math.glsl"
+#include "attention.glsl"
+
+layout(binding = 0) readonly buffer B0 { float q[]; };
+layout(binding = 1) readonly buffer B1 { float k[]; };
+layout(binding = 2) readonly buffer B2 { float v[]; };
+layout(binding = 3) readonly buffer B3 { float scale_operand[]; };
+layout(binding = 4) writeonly buffer B4 { float o[]; };
+layout(binding = 5) writeonly buffer B5 { float lse[]; };
+
+shared vec4 weights[TILE * WEIGHTS];
+shared vec4 tops[THREADS];
+shared vec4 sums[THREADS];
+
+#define ADD_VALUES(c) \
+  if (c > 0) barrier(); \
+  LOAD(right, v, kv_base + key * kv_stride, kv_stride, key, c) \
+  barrier(); \
+  [[unroll]] for (uint i = 0; i < 4; i++) acc[c][i] *= fade[i]; \
+  if (col * 4 < WIDTH) ACCUMULATE_QUERIES(acc[c], weights, diagonal)
+
+#define STORE_OUTPUT(c) STORE(o, acc[c], inverse, q_base, stride, first, c)
+
+void main() {
+  uint group = group_index();
+  if (group >= count) return;
+  uint tile = tiles - 1 - group % tiles; // the longest first
+  uint head = group / tiles % heads;
+  uint batch = group / tiles / heads;
+  uint stride = heads * HEAD_DIM;
+  uint kv_stride = kv_heads * HEAD_DIM;
+  uint first = tile * TILE;
+  uint q_base = (batch * positions + first) * stride + head * HEAD_DIM;
+  uint kv_base = batch * positions * kv_stride + head / (heads / kv_heads) * HEAD_DIM;
+  float scale = HAS_SCALE ? scale_operand[0] : scale_value;
+
+  vec4 acc[CHUNKS][4];
+  [[unroll]] for (uint c = 0; c < CHUNKS; c++)
+    [[unroll]] for (uint i = 0; i < 4; i++) acc[c][i] = vec4(0.0);
+  vec4 top = vec4(LOWEST);
+  vec4 sum = vec4(0.0);
+
+  [[dont_unroll]] for (uint key = 0; key <= first; key += TILE) {
+    bool diagonal = key == first;
+    vec4 s[2];
+    s[0] = s[1] = vec4(0.0);
+    [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
+      barrier();
+      if (HEAD_DIM > CHUNK || key == 0) LOAD(left, q, q_base, stride, first, c)
+      LOAD(right, k, kv_base + key * kv_stride, kv_stride, key, c)
+      barrier();
+      product(s, c);
+    }
+    vec4 slope;
+    s[0] = soft_cap(s[0] * scale, slope);
+    s[1] = soft_cap(s[1] * scale, slope);
+
+    // A key after the query: neither in the maximum nor in the sum.
+    bvec4 seen[2];
+    vec4 larger = vec4(LOWEST);
+    [[unroll]] for (uint j = 0; j < 2; j++)
+      [[unroll]] for (uint i = 0; i < 4; i++) {
+        seen[j][i] = !diagonal || col + 16 * j <= row4 * 4 + i;
+        if (seen[j][i] && s[j][i] > larger[i]) larger[i] = s[j][i];
+      }
+    tops[tid] = larger;
+    barrier();
+    [[dont_unroll]] for (uint l = 0; l < 16; l++) {
+      vec4 t = tops[row4 * 16 + l];
+      [[unroll]] for (uint i = 0; i < 4; i++) larger[i] = t[i] > larger[i] ? t[i] : larger[i];
+    }
+    vec4 fade;
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+      larger[i] = top[i] > larger[i] ? top[i] : larger[i];
+      fade[i] = exp_(top[i] - larger[i]);
+    }
+    top = larger;
+    vec4 part = vec4(0.0);
+    [[unroll]] for (uint j = 0; j < 2; j++) {
+      vec4 p;
+      [[unroll]] for (uint i = 0; i < 4; i++) p[i] = seen[j][i] ? exp_(s[j][i] - top[i]) : 0.0;
+      weights[(col + 16 * j) * WEIGHTS + row4] = p;
+      part += p;
+    }
+    sums[tid] = part;
+    sum *= fade;
+    EACH_CHUNK(ADD_VALUES)
+    [[dont_unroll]] for (uint l = 0; l < 16; l++) sum += sums[row4 * 16 + l];
+  }
+
+  vec4 inverse = 1.0 / sum;
+  EACH_CHUNK(STORE_OUTPUT)
+  if (col == 0)
+    [[unroll]] for (uint i = 0; i < 4; i++)
+      if (first + row4 * 4 + i < positions)
+        lse[(batch * heads + head) * positions + first + row4 * 4 + i] = top[i] + log_(sum[i]);
+}

@@ -1,0 +1,118 @@
+// Tiles for fused attention and its gradients (Dao 2022): 32 queries against 32 keys, 128 threads.
+//
+// A product of tiles, s[row][col] = left[row]·right[col], goes over the head's elements in chunks of 64, both operands as vec4 in shared
+// memory. A thread has rows 4 * (tid / 16) + 0..3, as the components of a vec4, and columns tid % 16 + 0, 16. For the second product,
+// out[row] += sum over col of weight[row][col] right[col], weights lie in shared memory by columns, and a thread has the same four
+// rows and the elements 4 * (tid % 16) + 0..3 of each chunk.
+layout(local_size_x = 128) in;
+layout(constant_id = 0) const uint HEAD_DIM = 64; // 1 to 256
+layout(constant_id = 1) const bool SOFT_CAP = false;
+layout(constant_id = 2) const bool HAS_SCALE = false; // the scale is an operand
+layout(push_constant) uniform Push {
+  uint positions;
+  uint heads;
+  uint kv_heads;
+  uint tiles; // of 32 positions
+  uint count; // tiles of all heads of the batch
+  float scale_value;
+  float cap;
+};
+
+const uint THREADS = 128;
+const uint TILE = 32;
+const uint CHUNK = 64;
+const uint CHUNKS = 4;
+const uint WIDTH = HEAD_DIM < CHUNK ? (HEAD_DIM + 3) / 4 * 4 : CHUNK; // elements of a chunk in shared memory
+const uint STRIDE = CHUNK / 4 + 1; // vec4s a row; odd, so that rows start in different banks
+const uint WEIGHTS = TILE / 4 + 1; // vec4s a column
+
+shared vec4 left[TILE * STRIDE];
+shared vec4 right[TILE * STRIDE];
+
+uint tid = gl_LocalInvocationIndex;
+uint row4 = tid / 16; // the thread's rows are 4 * row4 + 0..3
+uint col = tid % 16;
+
+// Loads a chunk of TILE rows of a tensor (B, T, heads, HEAD_DIM), zero past its ends; `base` is the element where the first row starts.
+#define LOAD(dst, src, base, stride, first, chunk) \
+  [[dont_unroll]] for (uint i_ = tid; i_ < TILE * WIDTH; i_ += THREADS) { \
+    uint r_ = i_ / WIDTH; \
+    uint d_ = i_ % WIDTH; \
+    uint e_ = (chunk) * CHUNK + d_; \
+    float v_ = 0.0; \
+    if ((first) + r_ < positions && e_ < HEAD_DIM) v_ = src[(base) + r_ * (stride) + e_]; \
+    dst[r_ * STRIDE + d_ / 4][d_ % 4] = v_; \
+  }
+
+void product(inout vec4 s[2], uint chunk) {
+  uint end = (min(HEAD_DIM - chunk * CHUNK, CHUNK) + 3) / 4;
+  [[dont_unroll]] for (uint d = 0; d < end; d++) {
+    vec4 b0 = right[col * STRIDE + d];
+    vec4 b1 = right[(col + 16) * STRIDE + d];
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+      vec4 a = left[(row4 * 4 + i) * STRIDE + d];
+      s[0][i] = fma(a.w, b0.w, fma(a.z, b0.z, fma(a.y, b0.y, fma(a.x, b0.x, s[0][i]))));
+      s[1][i] = fma(a.w, b1.w, fma(a.z, b1.z, fma(a.y, b1.y, fma(a.x, b1.x, s[1][i]))));
+    }
+  }
+}
+
+// The logit of scale q·k, and its slope there.
+vec4 soft_cap(vec4 s, out vec4 slope) {
+  slope = vec4(1.0);
+  if (SOFT_CAP) {
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+      float t = tanh_(s[i] / cap);
+      s[i] = cap * t;
+      slope[i] = (1.0 - t) * (1.0 + t);
+    }
+  }
+  return s;
+}
+
+// acc[i] += sum over columns first..end-1 of the weights of the thread's row i times the column's elements.
+#define ACCUMULATE(acc, weights, first, end) \
+  [[dont_unroll]] for (uint u_ = (first); u_ < (end); u_++) { \
+    vec4 w_ = weights[u_ * WEIGHTS + row4]; \
+    vec4 v_ = right[u_ * STRIDE + col]; \
+    [[unroll]] for (uint i_ = 0; i_ < 4; i_++) acc[i_] = fma(vec4(w_[i_]), v_, acc[i_]); \
+  }
+
+// The four columns of the diagonal that are the thread's own rows: row i sees columns up to i if UPTO, from i otherwise. The others are left out,
+// not weighted by 0, which a NaN or an inf there would outlive.
+#define ACCUMULATE_DIAGONAL(acc, weights, UPTO) \
+  [[unroll]] for (uint j_ = 0; j_ < 4; j_++) { \
+    vec4 w_ = weights[(row4 * 4 + j_) * WEIGHTS + row4]; \
+    vec4 v_ = right[(row4 * 4 + j_) * STRIDE + col]; \
+    [[unroll]] for (uint i_ = 0; i_ < 4; i_++) \
+      if (UPTO ? j_ <= i_ : j_ >= i_) acc[i_] = fma(vec4(w_[i_]), v_, acc[i_]); \
+  }
+
+// Columns that lie wholly past the tensor's end have weight 0 and elements 0.
+#define ACCUMULATE_QUERIES(acc, weights, diagonal) \
+  { \
+    ACCUMULATE(acc, weights, 0, diagonal ? row4 * 4 : TILE) \
+    if (diagonal) ACCUMULATE_DIAGONAL(acc, weights, true) \
+  }
+#define ACCUMULATE_KEYS(acc, weights, diagonal) \
+  { \
+    if (diagonal) ACCUMULATE_DIAGONAL(acc, weights, false) \
+    ACCUMULATE(acc, weights, diagonal ? row4 * 4 + 4 : 0, TILE) \
+  }
+
+// Writes a chunk of the thread's four rows of a tensor, times a factor of each.
+#define STORE(dst, acc, factor, base, stride, first, chunk) \
+  [[unroll]] for (uint i_ = 0; i_ < 4; i_++) { \
+    [[unroll]] for (uint j_ = 0; j_ < 4; j_++) { \
+      uint e_ = (chunk) * CHUNK + col * 4 + j_; \
+      if ((first) + row4 * 4 + i_ < positions && e_ < HEAD_DIM) \
+        dst[(base) + (row4 * 4 + i_) * (stride) + e_] = acc[i_][j_] * (factor)[i_]; \
+    } \
+  }
+
+// Written out, not a loop, so that accumulators have constant indices and stay in registers; a driver drops what HEAD_DIM does not need.
+#define EACH_CHUNK(BODY) \
+  { BODY(0) } \
+  if (HEAD_DIM > CHUNK) { BODY(1) } \
+  if (HEAD_DIM > 2 * CHUNK) { BODY(2) } \
+  if (HEAD_DIM > 3 * CHUNK) { BODY(3) }

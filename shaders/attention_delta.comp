@@ -1,0 +1,28 @@
+// The first pass of attention_grad: delta[t] = do[t]·o[t] for each head, lanes over the head's elements.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "rows.glsl"
+
+layout(push_constant) uniform Push {
+  uint row_count; // rows are heads of positions, in order (b, t, head)
+  uint n; // elements of a head
+  uint heads;
+  uint positions;
+};
+
+layout(binding = 0) readonly buffer B0 { float dout[]; };
+layout(binding = 1) readonly buffer B1 { float o[]; };
+layout(binding = 2) writeonly buffer B2 { float delta[]; };
+
+void main() {
+  uint row = group_index() * SLOTS + slot();
+  uint end = row < row_count ? n : 0;
+  float s = 0.0;
+  for (uint i = lane(); i < end; i += LANES) s += dout[row * n + i] * o[row * n + i];
+  s = row_sum(s);
+  if (lane() != 0 || row >= row_count) return;
+  uint token = row / heads;
+  uint at = (token / positions * heads + row % heads) * positions + token % positions; // (b, head, t)
+  delta[at] = s;
+}

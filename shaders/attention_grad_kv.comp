@@ -1,0 +1,100 @@
+// The third pass of attention_grad: dk and dv. A group has 32 keys of one key head, and goes over the queries after them of each query head
+// that reads it, in order: the sums need no atomics and come out the same every time. Rows of the tiles are keys here, columns queries.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "math.glsl"
+#include "attention.glsl"
+
+layout(binding = 0) readonly buffer B0 { float dout[]; };
+layout(binding = 1) readonly buffer B1 { float q[]; };
+layout(binding = 2) readonly buffer B2 { float k[]; };
+layout(binding = 3) readonly buffer B3 { float v[]; };
+layout(binding = 4) readonly buffer B4 { float lse[]; };
+layout(binding = 5) readonly buffer B5 { float scale_operand[]; };
+layout(binding = 6) readonly buffer B6 { float delta[]; };
+layout(binding = 7) writeonly buffer B7 { float dk[]; };
+layout(binding = 8) writeonly buffer B8 { float dv[]; };
+
+shared vec4 probs[TILE * WEIGHTS];
+shared vec4 slopes[TILE * WEIGHTS];
+
+// With one chunk, dout is there still.
+#define ADD_QUERIES(c) \
+  if (HEAD_DIM > CHUNK) { \
+    if (c > 0) barrier(); \
+    LOAD(right, dout, q_base, stride, query, c) \
+    barrier(); \
+  } \
+  if (col * 4 < WIDTH) ACCUMULATE_KEYS(acc_v[c], probs, diagonal) \
+  barrier(); \
+  LOAD(right, q, q_base, stride, query, c) \
+  barrier(); \
+  if (col * 4 < WIDTH) ACCUMULATE_KEYS(acc_k[c], slopes, diagonal)
+
+#define STORE_DK_DV(c) \
+  STORE(dk, acc_k[c], vec4(scale), kv_base, kv_stride, first, c) \
+  STORE(dv, acc_v[c], vec4(1.0), kv_base, kv_stride, first, c)
+
+void main() {
+  uint group = group_index();
+  if (group >= count) return;
+  uint tile = group % tiles; // the longest first
+  uint kv_head = group / tiles % kv_heads;
+  uint batch = group / tiles / kv_heads;
+  uint stride = heads * HEAD_DIM;
+  uint kv_stride = kv_heads * HEAD_DIM;
+  uint first = tile * TILE;
+  uint kv_base = (batch * positions + first) * kv_stride + kv_head * HEAD_DIM;
+  float scale = HAS_SCALE ? scale_operand[0] : scale_value;
+  uint sharing = heads / kv_heads;
+
+  vec4 acc_k[CHUNKS][4];
+  vec4 acc_v[CHUNKS][4];
+  [[unroll]] for (uint c = 0; c < CHUNKS; c++)
+    [[unroll]] for (uint i = 0; i < 4; i++) acc_k[c][i] = acc_v[c][i] = vec4(0.0);
+
+  [[dont_unroll]] for (uint step = 0; step < sharing * (tiles - tile); step++) {
+    uint head = kv_head * sharing + step / (tiles - tile);
+    uint query = (tile + step % (tiles - tile)) * TILE;
+    bool diagonal = query == first;
+    uint q_base = (batch * positions + query) * stride + head * HEAD_DIM;
+    uint row_base = (batch * heads + head) * positions + query;
+    vec4 s[2], dp[2];
+    s[0] = s[1] = dp[0] = dp[1] = vec4(0.0);
+    [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
+      barrier();
+      LOAD(left, k, kv_base, kv_stride, first, c)
+      LOAD(right, q, q_base, stride, query, c)
+      barrier();
+      product(s, c);
+    }
+    [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
+      barrier();
+      LOAD(left, v, kv_base, kv_stride, first, c)
+      LOAD(right, dout, q_base, stride, query, c)
+      barrier();
+      product(dp, c);
+    }
+    [[unroll]] for (uint j = 0; j < 2; j++) {
+      uint r = col + 16 * j;
+      bool there = query + r < positions;
+      float row_lse = there ? lse[row_base + r] : 0.0;
+      float row_delta = there ? delta[row_base + r] : 0.0;
+      vec4 slope;
+      vec4 l = soft_cap(s[j] * scale, slope);
+      vec4 p, ds;
+      [[unroll]] for (uint i = 0; i < 4; i++) {
+        bool seen = there && (!diagonal || row4 * 4 + i <= r);
+        p[i] = seen ? exp_(l[i] - row_lse) : 0.0;
+        ds[i] = seen ? p[i] * (dp[j][i] - row_delta) * slope[i] : 0.0;
+      }
+      probs[r * WEIGHTS + row4] = p;
+      slopes[r * WEIGHTS + row4] = ds;
+    }
+    barrier();
+    EACH_CHUNK(ADD_QUERIES)
+  }
+
+  EACH_CHUNK(STORE_DK_DV)
+}

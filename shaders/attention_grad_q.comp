@@ -1,0 +1,103 @@
+// The second pass of attention_grad: dq, and each row's gradient of the scale. A group has 32 queries of one head and goes over its keys.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "math.glsl"
+#include "attention.glsl"
+
+layout(binding = 0) readonly buffer B0 { float dout[]; };
+layout(binding = 1) readonly buffer B1 { float q[]; };
+layout(binding = 2) readonly buffer B2 { float k[]; };
+layout(binding = 3) readonly buffer B3 { float v[]; };
+layout(binding = 4) readonly buffer B4 { float lse[]; };
+layout(binding = 5) readonly buffer B5 { float scale_operand[]; };
+layout(binding = 6) readonly buffer B6 { float delta[]; };
+layout(binding = 7) writeonly buffer B7 { float dq[]; };
+layout(binding = 8) writeonly buffer B8 { float dscale_rows[]; };
+
+shared vec4 weights[TILE * WEIGHTS];
+
+// With one chunk, k is there still.
+#define ADD_KEYS(c) \
+  if (HEAD_DIM > CHUNK) { \
+    if (c > 0) barrier(); \
+    LOAD(right, k, key_base, kv_stride, key, c) \
+    barrier(); \
+  } \
+  if (col * 4 < WIDTH) ACCUMULATE_QUERIES(acc[c], weights, diagonal)
+
+#define STORE_DQ(c) STORE(dq, acc[c], vec4(scale), q_base, stride, first, c)
+
+void main() {
+  uint group = group_index();
+  if (group >= count) return;
+  uint tile = tiles - 1 - group % tiles;
+  uint head = group / tiles % heads;
+  uint batch = group / tiles / heads;
+  uint stride = heads * HEAD_DIM;
+  uint kv_stride = kv_heads * HEAD_DIM;
+  uint first = tile * TILE;
+  uint q_base = (batch * positions + first) * stride + head * HEAD_DIM;
+  uint kv_base = batch * positions * kv_stride + head / (heads / kv_heads) * HEAD_DIM;
+  uint row_base = (batch * heads + head) * positions + first;
+  float scale = HAS_SCALE ? scale_operand[0] : scale_value;
+
+  vec4 lse4 = vec4(0.0);
+  vec4 delta4 = vec4(0.0);
+  [[unroll]] for (uint i = 0; i < 4; i++)
+    if (first + row4 * 4 + i < positions) {
+      lse4[i] = lse[row_base + row4 * 4 + i];
+      delta4[i] = delta[row_base + row4 * 4 + i];
+    }
+  vec4 acc[CHUNKS][4];
+  [[unroll]] for (uint c = 0; c < CHUNKS; c++)
+    [[unroll]] for (uint i = 0; i < 4; i++) acc[c][i] = vec4(0.0);
+  vec4 dscale = vec4(0.0);
+
+  [[dont_unroll]] for (uint key = 0; key <= first; key += TILE) {
+    bool diagonal = key == first;
+    uint key_base = kv_base + key * kv_stride;
+    vec4 dp[2], s[2];
+    dp[0] = dp[1] = s[0] = s[1] = vec4(0.0);
+    [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
+      barrier();
+      LOAD(left, dout, q_base, stride, first, c)
+      LOAD(right, v, key_base, kv_stride, key, c)
+      barrier();
+      product(dp, c);
+    }
+    [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
+      barrier();
+      LOAD(left, q, q_base, stride, first, c)
+      LOAD(right, k, key_base, kv_stride, key, c)
+      barrier();
+      product(s, c);
+    }
+    [[unroll]] for (uint j = 0; j < 2; j++) {
+      vec4 slope;
+      vec4 l = soft_cap(s[j] * scale, slope);
+      vec4 ds;
+      [[unroll]] for (uint i = 0; i < 4; i++) {
+        bool seen = !diagonal || col + 16 * j <= row4 * 4 + i;
+        ds[i] = seen ? exp_(l[i] - lse4[i]) * (dp[j][i] - delta4[i]) * slope[i] : 0.0;
+        dscale[i] += seen ? ds[i] * s[j][i] : 0.0;
+      }
+      weights[(col + 16 * j) * WEIGHTS + row4] = ds;
+    }
+    barrier();
+    EACH_CHUNK(ADD_KEYS)
+  }
+
+  EACH_CHUNK(STORE_DQ)
+  if (HAS_SCALE) {
+    barrier();
+    left[tid] = dscale;
+    barrier();
+    if (col == 0) {
+      vec4 sum = vec4(0.0);
+      for (uint l = 0; l < 16; l++) sum += left[tid + l];
+      [[unroll]] for (uint i = 0; i < 4; i++)
+        if (first + row4 * 4 + i < positions) dscale_rows[row_base + row4 * 4 + i] = sum[i];
+    }
+  }
+}

@@ -1,0 +1,22 @@
+// embedding: y[r] = table[tokens[r]], NaN for a token that the table lacks. Words are copied as they are.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+
+layout(local_size_x = 256) in;
+layout(push_constant) uniform Push {
+  uint count; // elements of y
+  uint dim;
+  uint vocab;
+};
+
+layout(binding = 0) readonly buffer B0 { uint table[]; };
+layout(binding = 1) readonly buffer B1 { uint tokens[]; };
+layout(binding = 2) writeonly buffer B2 { uint y[]; };
+
+void main() {
+  uint i = group_index() * 256 + gl_LocalInvocationIndex;
+  if (i >= count) return;
+  uint token = tokens[i / dim]; // a negative one is a large number here
+  y[i] = token < vocab ? table[token * dim + i % dim] : 0x7fc00000u;
+}

@@ -1,0 +1,13 @@
+// fill: y = value.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "pointwise.glsl"
+
+layout(binding = 0) writeonly buffer B0 { float y[]; };
+
+void main() {
+  EACH(i) {
+    y[i] = value;
+  }
+}

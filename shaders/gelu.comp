@@ -1,0 +1,15 @@
+// gelu: y = x Φ(x).
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "math.glsl"
+#include "pointwise.glsl"
+
+layout(binding = 0) readonly buffer B0 { float x[]; };
+layout(binding = 1) writeonly buffer B1 { float y[]; };
+
+void main() {
+  EACH(i) {
+    y[i] = x[i] * normal_cdf(x[i], gauss(x[i]));
+  }
+}

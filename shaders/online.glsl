@@ -1,0 +1,28 @@
+// log-sum-exp in one pass (Milakov & Gimelshein 2018): the largest so far, and the sum of exp(x - largest). Needs math.glsl and rows.glsl.
+
+const vec2 NOTHING = vec2(LOWEST, 0.0);
+
+// A NaN is never the largest, but the sum keeps it.
+vec2 online_add(vec2 a, float x) {
+  if (x > a.x) return vec2(x, a.y * exp_(a.x - x) + exp_(x - x));
+  return vec2(a.x, a.y + exp_(x - a.x));
+}
+
+vec2 online_merge(vec2 a, vec2 b) {
+  if (b.x > a.x) return vec2(b.x, a.y * exp_(a.x - b.x) + b.y);
+  return vec2(a.x, a.y + b.y * exp_(b.x - a.x));
+}
+
+// Merges a row's lanes. Every thread of the group must call it.
+vec2 row_merge(vec2 v) {
+  uint i = gl_LocalInvocationIndex;
+  row_scratch[i] = v;
+  for (uint s = LANES / 2; s > 0; s >>= 1) {
+    barrier();
+    if (lane() < s) row_scratch[i] = online_merge(row_scratch[i], row_scratch[i + s]);
+  }
+  barrier();
+  v = row_scratch[i - lane()];
+  barrier();
+  return v;
+}

@@ -1,0 +1,14 @@
+// Elementwise kernels: a group covers 4 times 256 consecutive elements.
+layout(local_size_x = 256) in;
+layout(push_constant) uniform Push {
+  uint count; // elements
+  float value; // the operator's constant, where it has one
+};
+
+const uint PER_THREAD = 4;
+
+uint element(uint j) { return group_index() * (256 * PER_THREAD) + j * 256 + gl_LocalInvocationIndex; }
+
+// For each element i of this thread.
+#define EACH(i) \
+  [[dont_unroll]] for (uint j_ = 0, i = element(0); j_ < PER_THREAD; j_++, i = element(j_)) if (i < count)

@@ -1,0 +1,42 @@
+// What qk_norm_rope and its gradient share. A lane has at most PAIRS pairs of a head, i and i + half_dim.
+
+const uint NONE = 0, RMS = 1, LAYER = 2, L2 = 3;
+layout(constant_id = 1) const uint NORM = 0;
+layout(constant_id = 2) const bool HAS_GAIN = false;
+layout(push_constant) uniform Push {
+  uvec4 powers01, powers23, powers45;
+  uvec2 power6;
+  uint row_count; // rows are heads of positions, in order (b, t, head)
+  uint half_dim; // pairs of a head
+  uint heads;
+  uint positions;
+  uint span; // rows a group
+  float inv_n; // 1 over what the squares' sum is divided by: the head's length, or 1 for l2
+  float eps;
+};
+
+const uint PAIRS = 2;
+
+void make_frequencies() {
+  uint i = gl_LocalInvocationIndex;
+  if (i < half_dim) frequencies[i] = frequency(i, powers01, powers23, powers45, power6);
+  barrier();
+}
+
+// The mean and reciprocal root of a row that is spread over its lanes. Every thread must call it.
+vec2 standardizer(vec2 x[PAIRS], uint end) {
+  if (NORM == NONE) return vec2(0.0, 1.0);
+  float mean = 0.0;
+  if (NORM == LAYER) {
+    float s = 0.0;
+    [[unroll]] for (uint k = 0; k < PAIRS; k++) s += x[k].x + x[k].y; // zeros where there is no pair
+    mean = row_sum(s) * inv_n;
+  }
+  float s = 0.0;
+  [[unroll]] for (uint k = 0; k < PAIRS; k++)
+    if (k * LANES + lane() < end) {
+      vec2 v = x[k] - mean;
+      s += v.x * v.x + v.y * v.y;
+    }
+  return vec2(mean, rsqrt_(row_sum(s) * inv_n + eps));
+}
