@@ -126,6 +126,8 @@ VkxResult vkx_create_device(vkx_instance *i, VkxDispatchable pd, const vkx_devic
   LOAD(queue_submit, "vkQueueSubmit");
   LOAD(flush, "vkFlushMappedMemoryRanges");
   LOAD(invalidate, "vkInvalidateMappedMemoryRanges");
+  LOAD(begin, "vkBeginCommandBuffer");
+  LOAD(end, "vkEndCommandBuffer");
   LOAD(cmd_bind_pipeline, "vkCmdBindPipeline");
   LOAD(cmd_bind_sets, "vkCmdBindDescriptorSets");
   LOAD(cmd_push, "vkCmdPushConstants");

@@ -17,6 +17,7 @@ import (
 const (
 	ExtDebugUtils             = "VK_EXT_debug_utils"
 	ExtValidationFeatures     = "VK_EXT_validation_features"
+	ExtLayerSettings          = "VK_EXT_layer_settings"
 	ExtPortabilityEnumeration = "VK_KHR_portability_enumeration"
 	ExtPortabilitySubset      = "VK_KHR_portability_subset"
 	ExtDriverProperties       = "VK_KHR_driver_properties"
@@ -81,7 +82,8 @@ type InstanceConfig struct {
 	Layers      []string
 	Extensions  []string
 	Portability bool          // list drivers that are not fully conformant too (MoltenVK); needs the extension
-	SyncCheck   bool          // synchronization validation; needs VK_EXT_validation_features
+	SyncLayer   string        // the layer that is to validate synchronization, if any
+	SyncSetting bool          // turned on by VK_EXT_layer_settings, else by VK_EXT_validation_features
 	Messages    func(Message) // called from any thread, during calls; needs VK_EXT_debug_utils; nil for none
 }
 
@@ -97,7 +99,7 @@ var initBinding sync.Once
 
 // NewInstance creates an instance. The messenger, if any, also hears of the creation itself and of Close.
 func NewInstance(config InstanceConfig) (*Instance, error) {
-	names := newCStrings([]string{config.App, config.Engine})
+	names := newCStrings([]string{config.App, config.Engine, config.SyncLayer})
 	defer names.free()
 	layers, extensions := newCStrings(config.Layers), newCStrings(config.Extensions)
 	defer layers.free()
@@ -105,7 +107,9 @@ func NewInstance(config InstanceConfig) (*Instance, error) {
 	c := C.vkx_instance_config{
 		app: at(names, 0), engine: at(names, 1), api_version: C.uint32_t(config.APIVersion),
 		layers: layers.array, layer_count: layers.n, extensions: extensions.array, extension_count: extensions.n,
-		validate_sync: cBool(config.SyncCheck),
+	}
+	if config.SyncLayer != "" {
+		c.sync_layer, c.sync_by_settings = at(names, 2), cBool(config.SyncSetting)
 	}
 	if config.Portability {
 		c.flags = portabilityFlag

@@ -81,11 +81,19 @@ VkxResult vkx_create_instance(const vkx_instance_config *c, vkx_instance *out) {
                                       on_message,             (void *)c->message_handle};
   uint32_t sync = 4; // VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
   VkxValidationFeatures features = {VKX_ST_VALIDATION_FEATURES, NULL, 1, &sync, 0, NULL};
+  // Newer layers look at what kernels access only when told to.
+  VkxBool on = 1;
+  VkxLayerSetting list[] = {{c->sync_layer, "validate_sync", 0, 1, &on},
+                            {c->sync_layer, "syncval_shader_accesses_heuristic", 0, 1, &on}};
+  VkxLayerSettings settings = {VKX_ST_LAYER_SETTINGS, NULL, sizeof list / sizeof *list, list};
   VkxInstanceCreateInfo info = {VKX_ST_INSTANCE_CREATE_INFO, NULL,      c->flags,           &app,
                                 c->layer_count,              c->layers, c->extension_count, c->extensions};
   // The chained messenger is the one that speaks during creation and destruction.
   if (c->messages) info.pNext = &messenger;
-  if (c->validate_sync) {
+  if (c->sync_layer && c->sync_by_settings) {
+    settings.pNext = info.pNext;
+    info.pNext = &settings;
+  } else if (c->sync_layer) {
     features.pNext = info.pNext;
     info.pNext = &features;
   }

@@ -2,7 +2,7 @@
 
 enum { COMPUTE_STAGE = 0x20, COMPUTE_BIND_POINT = 1, BOTTOM_OF_PIPE = 0x2000 };
 
-void vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_command *commands, const uint8_t *push) {
+VkxResult vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_command *commands, const uint8_t *push) {
   typedef void(VKX_CALL * Bind)(VkxDispatchable, uint32_t, VkxHandle);
   typedef void(VKX_CALL * BindSets)(VkxDispatchable, uint32_t, VkxHandle, uint32_t, uint32_t, const VkxHandle *, uint32_t,
                                     const uint32_t *);
@@ -15,6 +15,12 @@ void vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_command *
   typedef void(VKX_CALL * ResetQueries)(VkxDispatchable, VkxHandle, uint32_t, uint32_t);
   typedef void(VKX_CALL * Timestamp)(VkxDispatchable, uint32_t, VkxHandle, uint32_t);
 
+  typedef VkxResult(VKX_CALL * Begin)(VkxDispatchable, const VkxBeginInfo *);
+  typedef VkxResult(VKX_CALL * End)(VkxDispatchable);
+
+  VkxBeginInfo begin = {VKX_ST_COMMAND_BUFFER_BEGIN};
+  VkxResult r = ((Begin)d->begin)(cb, &begin);
+  if (r != VKX_SUCCESS) return r;
   for (size_t i = 0; i < n; i++) {
     const vkx_command *c = &commands[i];
     switch (c->kind) {
@@ -37,6 +43,7 @@ void vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_command *
     case VKX_TIMESTAMP: ((Timestamp)d->cmd_timestamp)(cb, BOTTOM_OF_PIPE, c->a, c->x); break;
     }
   }
+  return ((End)d->end)(cb);
 }
 
 VkxResult vkx_submit(vkx_device *d, VkxDispatchable queue, VkxDispatchable cb, VkxHandle fence) {

@@ -72,15 +72,13 @@ func Timestamp(pool vk.QueryPool, query uint32) Command {
 	return Command{kind: C.VKX_TIMESTAMP, a: C.uint64_t(u64(pool)), x: C.uint32_t(query)}
 }
 
-// Record appends commands to a command buffer that is being recorded. push holds the push constants' bytes.
-func (d *Device) Record(cb vk.CommandBuffer, commands []Command, push []byte) {
-	if len(commands) == 0 {
-		return
-	}
-	C.vkx_record(&d.c, dispatchable(cb), C.size_t(len(commands)), (*C.vkx_command)(unsafe.Pointer(&commands[0])),
+// Record fills a command buffer from its beginning to its end, in one call. push holds the push constants' bytes.
+func (d *Device) Record(cb vk.CommandBuffer, commands []Command, push []byte) error {
+	r := C.vkx_record(&d.c, dispatchable(cb), C.size_t(len(commands)), (*C.vkx_command)(unsafe.Pointer(unsafe.SliceData(commands))),
 		(*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(push))))
 	runtime.KeepAlive(commands)
 	runtime.KeepAlive(push)
+	return Check("recording a command buffer", vk.Result(r))
 }
 
 // Submit hands a command buffer to a queue; the fence is signalled when it is done.

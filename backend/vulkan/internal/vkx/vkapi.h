@@ -43,6 +43,7 @@ enum { // structure types
   VKX_ST_DESCRIPTOR_POOL = 33,
   VKX_ST_DESCRIPTOR_SET_ALLOCATE = 34,
   VKX_ST_WRITE_DESCRIPTOR_SET = 35,
+  VKX_ST_COMMAND_BUFFER_BEGIN = 42,
   VKX_ST_MEMORY_BARRIER = 46,
   VKX_ST_FEATURES_2 = 1000059000,
   VKX_ST_PROPERTIES_2 = 1000059001,
@@ -64,6 +65,7 @@ enum { // structure types
   VKX_ST_EXECUTABLE_PROPERTIES = 1000269002,
   VKX_ST_EXECUTABLE_INFO = 1000269003,
   VKX_ST_EXECUTABLE_STATISTIC = 1000269004,
+  VKX_ST_LAYER_SETTINGS = 1000496000,
   VKX_ST_COOPERATIVE_MATRIX_PROPERTIES = 1000506001,
 };
 
@@ -113,6 +115,21 @@ typedef struct {
   uint32_t disabledCount;
   const uint32_t *pDisabled;
 } VkxValidationFeatures;
+
+typedef struct {
+  const char *pLayerName;
+  const char *pSettingName;
+  uint32_t type; // 0: VkBool32
+  uint32_t valueCount;
+  const void *pValues;
+} VkxLayerSetting;
+
+typedef struct {
+  uint32_t sType;
+  const void *pNext;
+  uint32_t settingCount;
+  const VkxLayerSetting *pSettings;
+} VkxLayerSettings;
 
 typedef struct {
   uint32_t sType;
@@ -433,6 +450,13 @@ typedef struct {
     double f64;
   } value;
 } VkxExecutableStatistic;
+
+typedef struct {
+  uint32_t sType;
+  const void *pNext;
+  uint32_t flags;
+  const void *pInheritanceInfo;
+} VkxBeginInfo;
 
 typedef struct {
   uint32_t sType;

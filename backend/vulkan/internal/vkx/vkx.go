@@ -143,10 +143,16 @@ func Load(names ...string) error {
 	return errors.Join(failures...)
 }
 
+type (
+	cCount  = C.uint32_t
+	cResult = C.VkxResult
+	cHandle = C.VkxHandle
+)
+
 // enumerate runs the usual pair of calls: one for the count, one for the elements, and again while the list grows.
-func enumerate[T any](call string, f func(count *C.uint32_t, out *T) C.VkxResult) ([]T, error) {
+func enumerate[T any](call string, f func(count *cCount, out *T) cResult) ([]T, error) {
 	for {
-		var n C.uint32_t
+		var n cCount
 		if r := vk.Result(f(&n, nil)); r != vk.Success {
 			return nil, Check(call, r)
 		}

@@ -27,7 +27,8 @@ typedef struct {
   uint32_t layer_count, extension_count;
   const char **layers, **extensions;
   int messages;             // make a messenger that calls vkxGoMessage
-  int validate_sync;        // chain VkValidationFeaturesEXT with synchronization validation
+  const char *sync_layer;   // turn this layer's synchronization validation on
+  int sync_by_settings;     // ... with VK_EXT_layer_settings, else with VK_EXT_validation_features
   uintptr_t message_handle; // given back to vkxGoMessage
 } vkx_instance_config;
 
@@ -66,7 +67,7 @@ typedef struct {
   VkxDispatchable handle;
   VkxVoidFn destroy, create_set_layout, create_pipeline_layout, create_descriptor_pool, create_compute_pipelines;
   VkxVoidFn allocate_sets, update_sets, queue_submit, flush, invalidate;
-  VkxVoidFn cmd_bind_pipeline, cmd_bind_sets, cmd_push, cmd_dispatch, cmd_barrier, cmd_copy, cmd_fill;
+  VkxVoidFn begin, end, cmd_bind_pipeline, cmd_bind_sets, cmd_push, cmd_dispatch, cmd_barrier, cmd_copy, cmd_fill;
   VkxVoidFn cmd_reset_queries, cmd_timestamp;
   VkxVoidFn executable_properties, executable_statistics;
 } vkx_device;
@@ -108,7 +109,7 @@ typedef struct { // one command; what the fields mean is said beside the constru
   uint64_t a, b, c, d, e;
 } vkx_command;
 
-void vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_command *commands, const uint8_t *push);
+VkxResult vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_command *commands, const uint8_t *push);
 
 VkxResult vkx_submit(vkx_device *d, VkxDispatchable queue, VkxDispatchable cb, VkxHandle fence);
 VkxResult vkx_flush(vkx_device *d, VkxHandle memory, VkxSize offset, VkxSize size);

@@ -1,0 +1,97 @@
+package vulkan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// cacheFile keeps compiled pipelines between runs: a magic word, the SHA-256 of the rest, and the driver's own data. A file that is
+// damaged, or of another device or driver, is as good as none.
+type cacheFile struct {
+	path   string // empty for no file
+	device DeviceInfo
+	uuid   [16]byte // the driver's pipelineCacheUUID
+}
+
+const (
+	cacheMagic  = "vktrain pipelines 1\n"
+	cacheHeader = len(cacheMagic) + sha256.Size
+	maxCache    = 256 << 20 // bytes; a larger file is not read
+)
+
+// newCacheFile names the file of a device and driver version.
+func newCacheFile(opts Options, d DeviceInfo, uuid [16]byte) cacheFile {
+	c := cacheFile{device: d, uuid: uuid}
+	if opts.NoCache {
+		return c
+	}
+	dir := opts.CacheDir
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return c // no home: compile each time
+		}
+		dir = filepath.Join(user, "vktrain", "pipelines")
+	}
+	c.path = filepath.Join(dir, fmt.Sprintf("%s-%s-%08x.bin", d.DriverUUID, d.UUID, d.DriverVersion))
+	return c
+}
+
+// read gives the driver's data, nil if there is none that can be used.
+func (c cacheFile) read() []byte {
+	if c.path == "" {
+		return nil
+	}
+	if info, err := os.Stat(c.path); err != nil || info.Size() > maxCache {
+		return nil
+	}
+	file, err := os.ReadFile(c.path)
+	if err != nil || len(file) < cacheHeader || string(file[:len(cacheMagic)]) != cacheMagic {
+		return nil
+	}
+	data := file[cacheHeader:]
+	if sum := sha256.Sum256(data); !bytes.Equal(sum[:], file[len(cacheMagic):cacheHeader]) || !c.ours(data) {
+		return nil
+	}
+	return data
+}
+
+// ours checks Vulkan's own header: drivers are known to trust it too far.
+func (c cacheFile) ours(data []byte) bool {
+	const headerBytes = 32
+	if len(data) < headerBytes {
+		return false
+	}
+	word := func(i int) uint32 { return binary.LittleEndian.Uint32(data[4*i:]) }
+	return word(0) >= headerBytes && word(1) == 1 && word(2) == c.device.VendorID && word(3) == c.device.DeviceID &&
+		bytes.Equal(data[16:32], c.uuid[:])
+}
+
+// write replaces the file in one step, so that another process never sees a part of it.
+func (c cacheFile) write(data []byte) error {
+	if c.path == "" || !c.ours(data) {
+		return nil
+	}
+	dir := filepath.Dir(c.path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, "*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // fails once it is renamed
+	sum := sha256.Sum256(data)
+	_, err = tmp.Write(append(append([]byte(cacheMagic), sum[:]...), data...))
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), c.path)
+}

@@ -1,0 +1,83 @@
+package vulkan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vktrain/vktrain/backend"
+)
+
+// ErrNoDevice is in the chain of errors about a device that is not there.
+var ErrNoDevice = errors.New("no such Vulkan device")
+
+// rank orders kinds of devices, best first. A virtual GPU is most often a discrete one behind a hypervisor.
+var rank = map[backend.Kind]int{backend.Discrete: 0, backend.Virtual: 1, backend.Integrated: 2, backend.Software: 3}
+
+// Choose finds the device that Open would take from what Devices gave.
+func Choose(devices []DeviceInfo, opts Options) (*DeviceInfo, error) {
+	if len(devices) == 0 {
+		return nil, fmt.Errorf("vulkan: %w: a Vulkan driver is installed but lists no device", ErrNoDevice)
+	}
+	if opts.Device != "" {
+		return chooseNamed(devices, opts.Device)
+	}
+	var candidates []*DeviceInfo
+	software := false
+	for i := range devices {
+		d := &devices[i]
+		if d.Unusable != "" {
+			continue
+		}
+		if d.Kind == backend.Software && !opts.Software {
+			software = true
+			continue
+		}
+		candidates = append(candidates, d)
+	}
+	if len(candidates) == 0 {
+		why := "none is usable"
+		if software {
+			why = "only software drivers, which are slower than the CPU backend and are used only when asked for"
+		}
+		return nil, fmt.Errorf("vulkan: %w: no GPU among %s (%s)", ErrNoDevice, list(devices), why)
+	}
+	return slices.MinFunc(candidates, func(a, b *DeviceInfo) int {
+		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(b.DeviceBytes(), a.DeviceBytes()), cmp.Compare(a.Index, b.Index))
+	}), nil
+}
+
+func chooseNamed(devices []DeviceInfo, name string) (*DeviceInfo, error) {
+	found := -1
+	if n, err := strconv.Atoi(name); err == nil {
+		if n >= 0 && n < len(devices) {
+			found = n
+		}
+	} else {
+		plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
+		found = slices.IndexFunc(devices, func(d DeviceInfo) bool { return plain(d.UUID) == plain(name) })
+	}
+	if found < 0 {
+		return nil, fmt.Errorf("vulkan: %w as %q: there are %s; take an index or a UUID from `vktrain devices`", ErrNoDevice, name, list(devices))
+	}
+	d := &devices[found]
+	if d.Unusable != "" {
+		return nil, fmt.Errorf("vulkan: device %d (%s) cannot be used: %s", d.Index, d.Name, d.Unusable)
+	}
+	return d, nil
+}
+
+// list names devices in a message.
+func list(devices []DeviceInfo) string {
+	names := make([]string, len(devices))
+	for i, d := range devices {
+		names[i] = fmt.Sprintf("%d: %s (%s)", d.Index, d.Name, d.Kind)
+		if d.Unusable != "" {
+			names[i] += ", unusable: " + d.Unusable
+		}
+	}
+	return strings.Join(names, "; ")
+}

@@ -1,0 +1,228 @@
+//go:build cgo
+
+package vulkan
+
+import (
+	"errors"
+	"fmt"
+
+	vk "github.com/vulkan-go/vulkan"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/backend/vulkan/internal/vkx"
+	"github.com/vktrain/vktrain/graph"
+)
+
+// Compile plans a program, gives every tensor its place, builds the pipelines that are new, and records the command buffers of both
+// slots. What does not fit is an error before anything is allocated; what the device has no kernel for is an UnsupportedError for each
+// such node.
+func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable, error) {
+	if err := b.usable(); err != nil {
+		return nil, err
+	}
+	store, ok := s.(*Store)
+	if !ok || store.b != b {
+		return nil, fmt.Errorf("vulkan: program %s: the store is of another backend", p.Name())
+	}
+	if err := backend.CheckVars(p, store.vars); err != nil {
+		return nil, fmt.Errorf("vulkan: %w", err)
+	}
+	if err := b.checkSizes(p); err != nil {
+		return nil, err
+	}
+	launches, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+	if err != nil {
+		return nil, err
+	}
+	if err := store.use(1); err != nil {
+		return nil, err
+	}
+	e := &Executable{b: b, store: store, program: p, plan: graph.NewPlan(p), launches: launches}
+	e.handle = b.adopt(e.Close)
+	if err := e.build(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	if err := b.said(b.saveCache(false)); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// checkSizes finds tensors that no kernel could see whole.
+func (b *Backend) checkSizes(p *graph.Program) error {
+	for _, v := range p.Values() {
+		if bytes := int64(storageBytes(v.Bytes())); bytes > b.caps.maxBindBytes && !v.IsView() {
+			return fmt.Errorf("vulkan: program %s: %w", p.Name(), sizeError(v.Name(), bytes, b.caps))
+		}
+	}
+	return nil
+}
+
+func (e *Executable) build() error {
+	if err := e.allocate(); err != nil {
+		return err
+	}
+	keys := make([]pipelineKey, len(e.launches))
+	for i, l := range e.launches {
+		keys[i] = l.key
+	}
+	pipelines, err := e.b.pipelines.get(keys)
+	if err != nil {
+		return err
+	}
+	if err := e.recordSlots(pipelines); err != nil {
+		return fmt.Errorf("vulkan: program %s: %w", e.program.Name(), err)
+	}
+	return nil
+}
+
+// allocate compares what the program needs with what there is, and then takes it.
+func (e *Executable) allocate() error {
+	name := e.program.Name()
+	m := e.b.memory
+	e.inPlace = e.b.physical.Unified
+	e.inputOffset = offsets(m, e.program.Inputs(), func(v *graph.Value) int { return v.Bytes() })
+	e.outputOffset = offsets(m, e.program.Outputs(), func(o graph.Output) int { return o.Value.Bytes() })
+	inputs, outputs := last(e.inputOffset), last(e.outputOffset)
+
+	device := int64(e.plan.ArenaBytes())
+	if !e.inPlace {
+		device += inputs
+	}
+	if err := m.reserve("program "+name, onDevice, device); err != nil {
+		return err
+	}
+	var err error
+	take := func(to *allocation, what string, class memoryClass, size int64) {
+		if err == nil && size > 0 {
+			*to, err = m.allocate("the "+what+" of program "+name, class, size)
+		}
+	}
+	take(&e.arena, "arena", onDevice, int64(e.plan.ArenaBytes()))
+	if !e.inPlace {
+		take(&e.inputs, "inputs", onDevice, inputs)
+	}
+	for i := range e.slots {
+		take(&e.slots[i].inputs, "input slots", upload, inputs)
+		take(&e.slots[i].outputs, "output slots", readback, outputs)
+	}
+	return err
+}
+
+// offsets places tensors one after another; the last entry is the end.
+func offsets[T any](m *memoryPool, list []T, bytes func(T) int) []int64 {
+	at := make([]int64, len(list)+1)
+	for i, v := range list {
+		at[i+1] = at[i] + int64(m.round(uint64(storageBytes(bytes(v)))))
+	}
+	return at
+}
+
+func last(at []int64) int64 { return at[len(at)-1] }
+
+// place gives where a value lives, as the kernels and copies of a slot see it.
+func (e *Executable) place(v *graph.Value, slot int) vkx.BufferRange {
+	size := storageBytes(v.Bytes())
+	base, offset := v.Base()
+	switch v.Kind() {
+	case graph.KindVar:
+		return e.store.places[base.Name()].a.part(offset, size)
+	case graph.KindInput:
+		from := e.inputs
+		if e.inPlace {
+			from = e.slots[slot].inputs
+		}
+		return from.part(int(e.inputOffset[e.inputIndex(base)])+offset, size)
+	default:
+		return e.arena.part(e.plan.Offset(v), size)
+	}
+}
+
+func (e *Executable) inputIndex(v *graph.Value) int {
+	for i, in := range e.program.Inputs() {
+		if in == v {
+			return i
+		}
+	}
+	panic("vulkan: not an input of the program")
+}
+
+// recordSlots makes the descriptor sets and command buffers of both slots, and their fences.
+func (e *Executable) recordSlots(pipelines map[pipelineKey]*pipeline) error {
+	if err := e.makeSets(pipelines); err != nil {
+		return err
+	}
+	var err error
+	e.starts = cut(e.b.physical.Kind, e.program.Nodes(), submitLimit(e.b.opts, e.b.physical.Kind))
+	e.commands, err = e.b.newCommandBuffers(len(e.slots) * len(e.starts))
+	if err != nil {
+		return err
+	}
+	for slot := range e.slots {
+		r := recorder{e: e, slot: slot, pipelines: pipelines, sets: e.sets[slot]}
+		for part := range e.starts {
+			r.part(part)
+			if err := e.commands.record(slot*len(e.starts)+part, r.commands, r.push); err != nil {
+				return err
+			}
+			fence, err := e.b.newFence()
+			if err != nil {
+				return err
+			}
+			e.slots[slot].fences = append(e.slots[slot].fences, fence)
+		}
+	}
+	return nil
+}
+
+// makeSets gives each launch its descriptor set, by slot. Launches that bind the same ranges share one.
+func (e *Executable) makeSets(pipelines map[pipelineKey]*pipeline) error {
+	dummy, err := e.b.dummyBuffer()
+	if err != nil {
+		return err
+	}
+	var layouts []vk.DescriptorSetLayout
+	var writes []vkx.SetWrite
+	buffers := 0
+	index := map[string]int{}
+	var which [numSlots][]int
+	for slot := range which {
+		for _, l := range e.launches {
+			ranges := make([]vkx.BufferRange, len(l.bind))
+			for i, v := range l.bind {
+				if ranges[i] = dummy; v != nil {
+					ranges[i] = e.place(v, slot)
+				}
+			}
+			key := fmt.Sprint(ranges)
+			at, ok := index[key]
+			if !ok {
+				at = len(layouts)
+				index[key] = at
+				layouts = append(layouts, pipelines[l.key].layout.set)
+				writes = append(writes, vkx.SetWrite{Buffers: ranges})
+				buffers += len(ranges)
+			}
+			which[slot] = append(which[slot], at)
+		}
+	}
+	if buffers == 0 {
+		return nil
+	}
+	if e.pool, err = e.b.dev.NewDescriptorPool(len(layouts), buffers); err != nil {
+		return err
+	}
+	made, err := e.b.dev.AllocateSets(e.pool, layouts)
+	if err != nil {
+		return err
+	}
+	for i := range writes {
+		writes[i].Set = made[i]
+	}
+	for slot := range which {
+		for _, at := range which[slot] {
+			e.sets[slot] = append(e.sets[slot], made[at])
+		}
+	}
+	return e.b.dev.UpdateSets(writes)
+}

@@ -1,0 +1,180 @@
+package vulkan
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+)
+
+// What the kernels rely on. Desktop and Apple devices with Vulkan 1.1 have all of it; a device that has less is not usable, and
+// Devices says why.
+const (
+	floorPushBytes   = 128
+	floorInvocations = 256
+	floorShared      = 32 << 10
+	floorBindings    = 16 // storage buffers a kernel
+)
+
+// dispatch is one kernel launch of a node.
+type dispatch struct {
+	kernel  string         // a shader's name
+	spec    []uint32       // specialization constants 0 to n-1; floats as bits
+	push    any            // nil or a struct of 4-byte fields, laid out as the shader's push-constant block
+	bind    []*graph.Value // bindings 0 to n-1 of set 0; nil is the device's dummy buffer
+	groups  [3]uint32      // workgroups in x, y, z
+	barrier bool           // wait for the node's earlier dispatches before this one
+
+	subgroupSize  uint32 // required subgroup size, 0 for the driver's choice; only where deviceCaps.subgroupSizeControl
+	fullSubgroups bool   // subgroups are full; only where deviceCaps.fullSubgroups
+}
+
+// lowerFunc turns a node into its dispatches on a device; the error is an UnsupportedError where the device cannot run it.
+type lowerFunc func(d *deviceCaps, n *graph.Node) ([]dispatch, error)
+
+// deviceCaps is what lowerings may choose by. The zero value of each optional field is always a correct choice.
+type deviceCaps struct {
+	name string // of the device, for messages
+	kind backend.Kind
+
+	maxInvocations uint32    // threads a workgroup, at least 256 here
+	maxGroupSize   [3]uint32 // threads a workgroup by dimension
+	maxGroups      [3]uint32 // workgroups a dispatch by dimension, at least 65535
+	sharedBytes    uint32    // shared memory a workgroup, at least 32 KiB
+	maxBindBytes   int64     // maxStorageBufferRange, at least 128 MiB
+
+	subgroupSize      uint32 // nominal; a shader may see another one unless it is required
+	subgroupVote      bool   // the operations below work in compute shaders
+	subgroupArith     bool
+	subgroupBallot    bool // and broadcast
+	subgroupShuffle   bool
+	subgroupClustered bool
+
+	subgroupSizeControl              bool // a size from min to max may be required
+	minSubgroupSize, maxSubgroupSize uint32
+	fullSubgroups                    bool
+
+	storage16 bool // 16-bit loads and stores in storage buffers
+	int16     bool // 16-bit integer arithmetic
+	float16   bool // 16-bit float arithmetic
+	int8      bool
+}
+
+// unsupported is the error for a node that a lowering has no kernel for.
+func (d *deviceCaps) unsupported(n *graph.Node, format string, args ...any) error {
+	return &backend.UnsupportedError{Device: d.name, Node: n.String(), Reason: fmt.Sprintf(format, args...)}
+}
+
+// shader is a compiled kernel as the pipelines need it.
+type shader struct {
+	spirv     []byte
+	bindings  int
+	pushBytes int
+	specs     int // number of specialization constants
+}
+
+// launch is a dispatch that was checked, with its push constants as bytes.
+type launch struct {
+	dispatch
+	node int // index in the program
+	key  pipelineKey
+	data []byte
+}
+
+// lowerProgram lowers every node and checks what comes back against the shaders and the device.
+func lowerProgram(d *deviceCaps, p *graph.Program, lower lowerFunc, lookup func(string) (shader, bool)) ([]launch, error) {
+	var launches []launch
+	var unsupported []error
+	for i, n := range p.Nodes() {
+		dispatches, err := lower(d, n)
+		if errors.Is(err, errors.ErrUnsupported) {
+			unsupported = append(unsupported, err)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("vulkan: program %s: %s: %w", p.Name(), n, err)
+		}
+		for _, dis := range dispatches {
+			l, err := checkDispatch(d, dis, lookup)
+			if err != nil {
+				return nil, fmt.Errorf("vulkan: program %s: %s: %w", p.Name(), n, err)
+			}
+			l.node = i
+			launches = append(launches, l)
+		}
+	}
+	return launches, errors.Join(unsupported...)
+}
+
+func checkDispatch(d *deviceCaps, dis dispatch, lookup func(string) (shader, bool)) (launch, error) {
+	fail := func(format string, args ...any) (launch, error) {
+		return launch{}, fmt.Errorf("kernel %s: %s", dis.kernel, fmt.Sprintf(format, args...))
+	}
+	s, ok := lookup(dis.kernel)
+	if !ok {
+		return fail("no such shader")
+	}
+	var data []byte
+	if dis.push != nil {
+		var err error
+		if data, err = binary.Append(nil, binary.NativeEndian, dis.push); err != nil {
+			return fail("push constants: %v", err)
+		}
+	}
+	switch {
+	case len(data) != s.pushBytes || len(data) > floorPushBytes:
+		return fail("%d bytes of push constants, the shader has %d, devices at least %d", len(data), s.pushBytes, floorPushBytes)
+	case len(dis.bind) != s.bindings || len(dis.bind) > floorBindings:
+		return fail("%d bindings, the shader has %d, devices at least %d", len(dis.bind), s.bindings, floorBindings)
+	case len(dis.spec) > s.specs:
+		return fail("%d specialization constants, the shader has %d", len(dis.spec), s.specs)
+	}
+	for i, g := range dis.groups {
+		if g == 0 || g > d.maxGroups[i] {
+			return fail("%v workgroups, the device allows 1 to %v", dis.groups, d.maxGroups)
+		}
+	}
+	for _, v := range dis.bind {
+		if v != nil && int64(storageBytes(v.Bytes())) > d.maxBindBytes {
+			return fail("%v", sizeError(v.Name(), int64(v.Bytes()), d))
+		}
+	}
+	return launch{dispatch: dis, key: keyOf(dis), data: data}, nil
+}
+
+// sizeError says that a tensor is larger than what a kernel can see at once.
+func sizeError(name string, bytes int64, d *deviceCaps) error {
+	return fmt.Errorf("tensor %q has %d bytes, but %s binds at most %d bytes at once (maxStorageBufferRange): use a smaller batch, sequence, or vocabulary",
+		name, bytes, d.name, d.maxBindBytes)
+}
+
+// storageBytes is the size of a tensor's storage: kernels without 16-bit storage write whole words.
+func storageBytes(n int) int { return (n + 3) / 4 * 4 }
+
+// pipelineKey tells pipelines apart.
+type pipelineKey struct {
+	kernel        string
+	spec          string // the constants' bytes
+	subgroupSize  uint32
+	fullSubgroups bool
+	statistics    bool
+}
+
+func keyOf(d dispatch) pipelineKey {
+	spec, err := binary.Append(nil, binary.NativeEndian, d.spec)
+	if err != nil {
+		panic("vulkan: specialization constants cannot be encoded")
+	}
+	return pipelineKey{kernel: d.kernel, spec: string(spec), subgroupSize: d.subgroupSize, fullSubgroups: d.fullSubgroups}
+}
+
+// constants is the reverse of keyOf.
+func (k pipelineKey) constants() []uint32 {
+	spec := make([]uint32, len(k.spec)/4)
+	for i := range spec {
+		spec[i] = binary.NativeEndian.Uint32([]byte(k.spec[4*i : 4*i+4]))
+	}
+	return spec
+}

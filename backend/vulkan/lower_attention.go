@@ -1,0 +1,66 @@
+package vulkan
+
+import "github.com/vktrain/vktrain/graph"
+
+// attentionTile is how many queries or keys a tile of attention.glsl has.
+const attentionTile = 32
+
+// attentionPush is the block of attention.glsl.
+type attentionPush struct {
+	Positions, Heads, KVHeads, Tiles, Count uint32
+	ScaleValue, Cap                         float32
+}
+
+// attention is a pass with a workgroup for each tile of each of so many heads of the batch.
+func (d *deviceCaps) attention(kernel string, n *graph.Node, q, scale *graph.Value, heads int, bind ...*graph.Value) dispatch {
+	at := graph.AttrOf[graph.AttentionAttr](n)
+	batch, positions := q.Shape()[0], q.Shape()[1]
+	tiles := ceilDiv(positions, attentionTile)
+	count := batch * heads * tiles
+	return dispatch{
+		kernel: kernel, spec: []uint32{uint32(at.HeadDim), flag(at.SoftCap != 0), flag(scale != nil)},
+		push: attentionPush{
+			uint32(positions), uint32(at.Heads), uint32(at.KVHeads), uint32(tiles), uint32(count), float32(at.Scale), at.SoftCap,
+		},
+		bind: bind, groups: d.grid(count),
+	}
+}
+
+func (d *deviceCaps) checkAttention(n *graph.Node) error {
+	if h := graph.AttrOf[graph.AttentionAttr](n).HeadDim; h > maxHeadDim {
+		return d.unsupported(n, "heads of %d elements, the kernel takes at most %d", h, maxHeadDim)
+	}
+	return nil
+}
+
+func lowerAttention(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	if err := d.checkAttention(n); err != nil {
+		return nil, err
+	}
+	q, k, v, scale, o, lse := n.In[0], n.In[1], n.In[2], n.In[3], n.Out[0], n.Out[1]
+	heads := graph.AttrOf[graph.AttentionAttr](n).Heads
+	return []dispatch{d.attention("attention", n, q, scale, heads, q, k, v, scale, o, lse)}, nil
+}
+
+type attentionDeltaPush struct{ RowCount, N, Heads, Positions uint32 }
+
+// lowerAttentionGrad: delta, then dq, then dk and dv. The last two are independent of each other.
+func lowerAttentionGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	if err := d.checkAttention(n); err != nil {
+		return nil, err
+	}
+	do, q, k, v, o, lse, scale := n.In[0], n.In[1], n.In[2], n.In[3], n.In[4], n.In[5], n.In[6]
+	dq, dk, dv, delta, dscale := n.Out[0], n.Out[1], n.Out[2], n.Out[3], n.Out[4]
+	at := graph.AttrOf[graph.AttentionAttr](n)
+	rows := delta.Elems()
+	lanes := lanesFor(at.HeadDim)
+	first := dispatch{
+		kernel: "attention_delta", spec: []uint32{uint32(lanes)},
+		push: attentionDeltaPush{uint32(rows), uint32(at.HeadDim), uint32(at.Heads), uint32(q.Shape()[1])},
+		bind: []*graph.Value{do, o, delta}, groups: d.grid(ceilDiv(rows, rowThreads/lanes)),
+	}
+	second := d.attention("attention_grad_q", n, q, scale, at.Heads, do, q, k, v, lse, scale, delta, dq, dscale)
+	second.barrier = true
+	third := d.attention("attention_grad_kv", n, q, scale, at.KVHeads, do, q, k, v, lse, scale, delta, dk, dv)
+	return []dispatch{first, second, third}, nil
+}

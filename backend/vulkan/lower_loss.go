@@ -1,0 +1,75 @@
+package vulkan
+
+import "github.com/vktrain/vktrain/graph"
+
+type rowsPush struct{ RowCount, N uint32 }
+
+// lowerSoftmax serves softmax and its gradient.
+func lowerSoftmax(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	shape := n.In[0].Shape()
+	lanes := lanesFor(shape.Last())
+	bind := append(append([]*graph.Value{}, n.In...), n.Out...)
+	return []dispatch{{
+		kernel: n.Op.String(), spec: []uint32{uint32(lanes)}, push: rowsPush{uint32(shape.Rows()), uint32(shape.Last())},
+		bind: bind, groups: d.grid(ceilDiv(shape.Rows(), rowThreads/lanes)),
+	}}, nil
+}
+
+type crossEntropyPush struct {
+	RowCount, N uint32
+	ZLoss       float32
+}
+
+// lowerCrossEntropy serves the loss and its gradient.
+func lowerCrossEntropy(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	shape := n.In[0].Shape()
+	lanes := lanesFor(shape.Last())
+	bind := append(append([]*graph.Value{}, n.In...), n.Out...)
+	return []dispatch{{
+		kernel: n.Op.String(), spec: []uint32{uint32(lanes)},
+		push: crossEntropyPush{uint32(shape.Rows()), uint32(shape.Last()), graph.AttrOf[graph.CrossEntropyAttr](n).ZLoss},
+		bind: bind, groups: d.grid(ceilDiv(shape.Rows(), rowThreads/lanes)),
+	}}, nil
+}
+
+type sumPush struct{ Count uint32 }
+
+func lowerSum(_ *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	x, scale, y := n.In[0], n.In[1], n.Out[0]
+	return []dispatch{{
+		kernel: "sum", spec: []uint32{rowThreads, flag(scale != nil)}, push: sumPush{uint32(x.Elems())},
+		bind: []*graph.Value{x, scale, y}, groups: [3]uint32{1, 1, 1},
+	}}, nil
+}
+
+func lowerSumRows(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	x, addend, y := n.In[0], n.In[1], n.Out[0]
+	rows, length := x.Shape().Rows(), x.Shape().Last()
+	return []dispatch{{
+		kernel: "sum_rows", spec: []uint32{flag(addend != nil)}, push: rowsPush{uint32(rows), uint32(length)},
+		bind: []*graph.Value{x, addend, y}, groups: d.grid(ceilDiv(length, 64)),
+	}}, nil
+}
+
+type sumSquaresPush struct{ Count, Chunk uint32 }
+
+func lowerSumSquares(_ *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	x := n.In[0]
+	return []dispatch{{
+		kernel: "sum_squares", push: sumSquaresPush{uint32(x.Elems()), uint32(ceilDiv(x.Elems(), graph.SumSquaresParts))},
+		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{graph.SumSquaresParts, 1, 1},
+	}}, nil
+}
+
+type clipNormPush struct {
+	Count   uint32
+	MaxNorm float32
+}
+
+func lowerClipNorm(_ *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	partials := n.In[0]
+	return []dispatch{{
+		kernel: "clip_norm", push: clipNormPush{uint32(partials.Elems()), graph.AttrOf[graph.ClipNormAttr](n).MaxNorm},
+		bind: []*graph.Value{partials, n.Out[0], n.Out[1]}, groups: [3]uint32{1, 1, 1},
+	}}, nil
+}

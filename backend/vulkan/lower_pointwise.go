@@ -1,0 +1,55 @@
+package vulkan
+
+import "github.com/vktrain/vktrain/graph"
+
+// pointwisePush is the block of pointwise.glsl.
+type pointwisePush struct {
+	Count uint32
+	Value float32
+}
+
+// pointwiseElems is how many elements a workgroup of pointwise.glsl covers.
+const pointwiseElems = 1024
+
+// lowerPointwise serves operators whose kernel has their name and binds their operands in order.
+func lowerPointwise(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	var value float32
+	switch a := n.Attr.(type) {
+	case graph.SoftCapAttr:
+		value = a.Cap
+	case graph.FillAttr:
+		value = a.Value
+	}
+	bind := append(append([]*graph.Value{}, n.In...), n.Out...)
+	return []dispatch{d.pointwise(n.Op.String(), n.Out[0].Elems(), value, nil, bind)}, nil
+}
+
+func (d *deviceCaps) pointwise(kernel string, count int, value float32, spec []uint32, bind []*graph.Value) dispatch {
+	return dispatch{
+		kernel: kernel, spec: spec, push: pointwisePush{uint32(count), value}, bind: bind, groups: d.grid(ceilDiv(count, pointwiseElems)),
+	}
+}
+
+func lowerBroadcast(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	x, scale, y := n.In[0], n.In[1], n.Out[0]
+	spec := []uint32{flag(scale != nil)}
+	return []dispatch{d.pointwise("broadcast", y.Elems(), 0, spec, []*graph.Value{x, scale, y})}, nil
+}
+
+// lowerAdamW binds each operand once: p, m and v are inputs and outputs.
+func lowerAdamW(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	return []dispatch{d.pointwise("adamw", n.Out[0].Elems(), graph.AttrOf[graph.AdamWAttr](n).Decay, nil, n.In)}, nil
+}
+
+type castPush struct{ Count uint32 }
+
+// castFormats numbers formats as cast.comp does.
+var castFormats = map[graph.DType]uint32{graph.F32: 0, graph.BF16: 1, graph.F16: 2}
+
+func lowerCast(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	x, y := n.In[0], n.Out[0]
+	return []dispatch{{
+		kernel: "cast", spec: []uint32{castFormats[x.DType()], castFormats[y.DType()]}, push: castPush{uint32(x.Elems())},
+		bind: []*graph.Value{x, y}, groups: d.grid(ceilDiv(x.Elems(), 512)),
+	}}, nil
+}

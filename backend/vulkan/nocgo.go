@@ -1,0 +1,20 @@
+//go:build !cgo
+
+package vulkan
+
+import (
+	"fmt"
+
+	"github.com/vktrain/vktrain/backend"
+)
+
+// Backend is a Vulkan device that is open. Without cgo there are none.
+type Backend struct{ backend.Backend }
+
+var _ backend.Backend = (*Backend)(nil)
+
+// Open returns an error: see ErrWithoutCgo.
+func Open(Options) (*Backend, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }
+
+// Devices returns an error: see ErrWithoutCgo.
+func Devices() ([]DeviceInfo, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }

@@ -1,0 +1,92 @@
+package vulkan
+
+import (
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/shaders"
+)
+
+// lowerings is the table of operators: a row each.
+var lowerings = [graph.NumOps]lowerFunc{
+	graph.OpEmbedding:        lowerEmbedding,
+	graph.OpEmbeddingGrad:    lowerEmbeddingGrad,
+	graph.OpMatMul:           lowerMatMul,
+	graph.OpRMSNorm:          lowerNorm,
+	graph.OpRMSNormGrad:      lowerNormGrad,
+	graph.OpLayerNorm:        lowerNorm,
+	graph.OpLayerNormGrad:    lowerNormGrad,
+	graph.OpQKNormRoPE:       lowerQKNormRoPE,
+	graph.OpQKNormRoPEGrad:   lowerQKNormRoPEGrad,
+	graph.OpAttention:        lowerAttention,
+	graph.OpAttentionGrad:    lowerAttentionGrad,
+	graph.OpSoftmax:          lowerSoftmax,
+	graph.OpSoftmaxGrad:      lowerSoftmax,
+	graph.OpSwiGLU:           lowerPointwise,
+	graph.OpSwiGLUGrad:       lowerPointwise,
+	graph.OpGELU:             lowerPointwise,
+	graph.OpGELUGrad:         lowerPointwise,
+	graph.OpReLU:             lowerPointwise,
+	graph.OpReLUGrad:         lowerPointwise,
+	graph.OpSoftCap:          lowerPointwise,
+	graph.OpSoftCapGrad:      lowerPointwise,
+	graph.OpCrossEntropy:     lowerCrossEntropy,
+	graph.OpCrossEntropyGrad: lowerCrossEntropy,
+	graph.OpAdd:              lowerPointwise,
+	graph.OpSum:              lowerSum,
+	graph.OpBroadcast:        lowerBroadcast,
+	graph.OpSumRows:          lowerSumRows,
+	graph.OpFill:             lowerPointwise,
+	graph.OpSumSquares:       lowerSumSquares,
+	graph.OpClipNorm:         lowerClipNorm,
+	graph.OpAdamW:            lowerAdamW,
+	graph.OpCast:             lowerCast,
+}
+
+// maxElems bounds a tensor, so that kernels may index it with 32 bits and step a little past its end.
+const maxElems = 1<<31 - 1<<16
+
+func lowerNode(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	if n.Op >= graph.NumOps || lowerings[n.Op] == nil {
+		return nil, d.unsupported(n, "no kernel for operator %s", n.Op)
+	}
+	for _, list := range [][]*graph.Value{n.In, n.Out} {
+		for _, v := range list {
+			if v != nil && v.Elems() > maxElems {
+				return nil, d.unsupported(n, "tensor %q has %d elements, kernels index at most %d", v.Name(), v.Elems(), maxElems)
+			}
+		}
+	}
+	return lowerings[n.Op](d, n)
+}
+
+func lookupShader(name string) (shader, bool) {
+	k, ok := shaders.Lookup(name)
+	return shader{spirv: k.SPIRV, bindings: k.Bindings, pushBytes: k.PushBytes, specs: len(k.Spec)}, ok
+}
+
+// grid spreads workgroups over two dimensions; kernels number them over both, and those past the last have nothing to do.
+func (d *deviceCaps) grid(count int) [3]uint32 {
+	y := ceilDiv(count, int(d.maxGroups[0]))
+	return [3]uint32{uint32(ceilDiv(count, y)), uint32(y), 1}
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// flag is a boolean specialization constant.
+func flag(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rowThreads is the workgroup size of kernels that spread rows over lanes (rows.glsl).
+const rowThreads = 256
+
+// lanesFor is how many threads share a row of n elements: a power of two with up to four elements a lane, a workgroup at most.
+func lanesFor(n int) int {
+	lanes := 8
+	for lanes < rowThreads && lanes*4 < n {
+		lanes *= 2
+	}
+	return lanes
+}

@@ -1,0 +1,148 @@
+package vulkan
+
+import (
+	"time"
+
+	"github.com/vktrain/vktrain/backend"
+)
+
+// Options says which device Open takes and how it runs programs. The zero value takes the best real GPU.
+type Options struct {
+	// Device is an index in Devices, or a UUID as DeviceInfo has it. Empty takes the best device: discrete before
+	// virtual before integrated, among equals the one with more memory.
+	Device string
+	// Software lets an empty Device fall back to a driver that runs on the CPU, when no GPU is there.
+	Software bool
+	// Validate turns on the Khronos validation layer with synchronization validation; what it says becomes an error of the
+	// call that caused it. The environment variable VKTRAIN_VALIDATE=1 does the same.
+	Validate bool
+	// SubmitLimit is the estimated time after which a program is cut into another submission, so that no submission trips a
+	// watchdog or freezes a display. 0 is DefaultSubmitLimit; a software driver has no watchdog and is never cut by default.
+	// Negative: never cut.
+	SubmitLimit time.Duration
+	// FloorOnly hides every optional feature of the device, so that kernels run as on the least device they support.
+	FloorOnly bool
+	// CacheDir holds compiled pipelines between runs. Empty is the user's cache folder; NoCache keeps none.
+	CacheDir string
+	NoCache  bool
+	// Statistics lets PipelineStats be called, where the driver has VK_KHR_pipeline_executable_properties.
+	Statistics bool
+
+	tweak func(*DeviceInfo) // tests narrow limits with it
+}
+
+// DefaultSubmitLimit is a tenth of the two seconds after which drivers reset a GPU.
+const DefaultSubmitLimit = 200 * time.Millisecond
+
+// DeviceInfo describes a Vulkan device.
+type DeviceInfo struct {
+	Index    int          `json:"index"` // in Devices; "vulkan:0" on a command line
+	Name     string       `json:"name"`
+	Kind     backend.Kind `json:"-"`
+	KindName string       `json:"kind"`
+	Vendor   string       `json:"vendor"`
+	VendorID uint32       `json:"vendor_id"`
+	DeviceID uint32       `json:"device_id"`
+	Driver   string       `json:"driver"` // name and version in the driver's own words
+	API      string       `json:"api"`    // Vulkan version
+
+	UUID          string `json:"uuid"`        // of the device, the same in every process
+	DriverUUID    string `json:"driver_uuid"` // changes with the driver's build
+	DriverVersion uint32 `json:"driver_version"`
+
+	// Unusable says why vktrain cannot use the device; empty if it can.
+	Unusable string `json:"unusable,omitempty"`
+
+	Limits   Limits   `json:"limits"`
+	Features Features `json:"features"`
+	Heaps    []Heap   `json:"heaps"`
+	// Unified: the host writes device memory directly, without staging.
+	Unified bool `json:"unified_memory"`
+}
+
+// Limits are the numbers that kernels and memory depend on, in bytes where not said otherwise.
+type Limits struct {
+	Invocations    uint32    `json:"max_workgroup_invocations"`
+	GroupSize      [3]uint32 `json:"max_workgroup_size"`
+	GroupCount     [3]uint32 `json:"max_workgroup_count"`
+	Shared         uint32    `json:"max_shared_memory"`
+	Bindings       uint32    `json:"max_storage_buffers"` // a kernel
+	BindBytes      int64     `json:"max_storage_buffer_range"`
+	AllocBytes     int64     `json:"max_memory_allocation"`
+	PushBytes      uint32    `json:"max_push_constants"`
+	Align          int64     `json:"storage_buffer_alignment"`
+	AtomSize       int64     `json:"non_coherent_atom"`
+	TimestampNanos float32   `json:"timestamp_period_ns"` // 0: no timestamps on the compute queue
+}
+
+// Features are the optional abilities that speed kernels up.
+type Features struct {
+	Storage16           bool     `json:"storage16"`
+	Int16               bool     `json:"int16"`
+	Float16             bool     `json:"float16"`
+	Int8                bool     `json:"int8"`
+	Float64             bool     `json:"float64"`
+	Int64               bool     `json:"int64"`
+	SubgroupSize        uint32   `json:"subgroup_size"`
+	MinSubgroupSize     uint32   `json:"min_subgroup_size"`
+	MaxSubgroupSize     uint32   `json:"max_subgroup_size"`
+	SubgroupSizeControl bool     `json:"subgroup_size_control"`
+	FullSubgroups       bool     `json:"full_subgroups"`
+	SubgroupOps         []string `json:"subgroup_ops"`
+	CooperativeMatrix   []string `json:"cooperative_matrix"` // shapes, as 16x16x16 f16*f16+f32
+	PipelineStatistics  bool     `json:"pipeline_statistics"`
+	MemoryBudget        bool     `json:"memory_budget"`
+	Portability         bool     `json:"portability_subset"` // not fully conformant: MoltenVK
+}
+
+// Heap is a pool of memory.
+type Heap struct {
+	Bytes       int64 `json:"bytes"`
+	DeviceLocal bool  `json:"device_local"`
+	Free        int64 `json:"free_bytes"` // as the driver estimates it; Bytes where it does not
+}
+
+// DeviceBytes is the size of the largest heap on the device.
+func (d *DeviceInfo) DeviceBytes() int64 {
+	var most int64
+	for _, h := range d.Heaps {
+		if h.DeviceLocal {
+			most = max(most, h.Bytes)
+		}
+	}
+	return most
+}
+
+// has tells whether a subgroup operation is supported.
+func (f *Features) has(op string) bool {
+	for _, o := range f.SubgroupOps {
+		if o == op {
+			return true
+		}
+	}
+	return false
+}
+
+// caps is what lowerings see of a device.
+func (d *DeviceInfo) caps(floorOnly bool) *deviceCaps {
+	l, f := &d.Limits, &d.Features
+	c := &deviceCaps{
+		name: d.Name, kind: d.Kind,
+		maxInvocations: l.Invocations, maxGroupSize: l.GroupSize, maxGroups: l.GroupCount, sharedBytes: l.Shared, maxBindBytes: l.BindBytes,
+		subgroupSize: f.SubgroupSize, minSubgroupSize: f.SubgroupSize, maxSubgroupSize: f.SubgroupSize,
+	}
+	if floorOnly {
+		c.maxInvocations = floorInvocations
+		c.sharedBytes = floorShared
+		c.maxGroups = [3]uint32{65535, 65535, 65535}
+		return c
+	}
+	c.subgroupVote, c.subgroupArith, c.subgroupBallot = f.has("vote"), f.has("arithmetic"), f.has("ballot")
+	c.subgroupShuffle, c.subgroupClustered = f.has("shuffle"), f.has("clustered")
+	c.subgroupSizeControl, c.fullSubgroups = f.SubgroupSizeControl, f.FullSubgroups
+	if f.SubgroupSizeControl {
+		c.minSubgroupSize, c.maxSubgroupSize = f.MinSubgroupSize, f.MaxSubgroupSize
+	}
+	c.storage16, c.int16, c.float16, c.int8 = f.Storage16, f.Int16, f.Float16, f.Int8
+	return c
+}

@@ -1,0 +1,120 @@
+//go:build cgo
+
+package vulkan
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/backend/vulkan/internal/vkx"
+	"github.com/vktrain/vktrain/graph"
+)
+
+// openValidated opens the first device with validation on. Closing it is the test's, for what Close says.
+func openValidated(t *testing.T) *Backend {
+	t.Helper()
+	needValidation(t)
+	b := openTest(t, Options{Validate: true})
+	b.useArith()
+	return b
+}
+
+// twice lowers an add to two kernels, the second of which reads what the first wrote.
+func twice(barrier bool) lowerFunc {
+	return func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+		list, err := lowerArith(d, n)
+		if err != nil || n.Op != graph.OpAdd {
+			return list, err
+		}
+		again := list[0]
+		again.bind = []*graph.Value{n.Out[0], n.In[1], n.In[0]} // a = (a + b) + b
+		again.barrier = barrier
+		return append(list, again), nil
+	}
+}
+
+func addOnce(t *testing.T, b *Backend) error {
+	g := graph.NewBuilder()
+	c := g.Add(g.Var("a", graph.F32, 64), g.Var("b", graph.F32, 64), nil)
+	g.Output("c", c)
+	p := g.Build("once")
+	s := newStore(t, b, p)
+	e, err := b.Compile(p, s)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	_, err = e.Submit()
+	return err
+}
+
+// Synchronization validation is really on: it finds a missing barrier, and nothing when it is there.
+func TestValidationFindsAMissingBarrier(t *testing.T) {
+	b := openValidated(t)
+	b.lower = twice(true)
+	require.NoError(t, addOnce(t, b))
+	b.lower = twice(false)
+	err := addOnce(t, b)
+	var v *ValidationError
+	require.ErrorAs(t, err, &v)
+	require.Contains(t, v.Error(), "HAZARD-READ-AFTER-WRITE")
+	require.NoError(t, b.Close(), "each message is told once")
+}
+
+func TestValidationFindsALeak(t *testing.T) {
+	b := openValidated(t)
+	_, _, err := b.memory.newBuffer(256)
+	require.NoError(t, err)
+	var v *ValidationError
+	require.ErrorAs(t, b.Close(), &v)
+	require.Contains(t, v.Error(), "VkBuffer")
+}
+
+// A misuse that no result tells of becomes the error of the call that caused it.
+func TestValidationMessagesAreErrors(t *testing.T) {
+	b := openValidated(t)
+	b.lower = func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+		list, err := lowerArith(d, n)
+		list[0].spec = []uint32{1 << 20, 0} // threads a workgroup, far over every limit
+		return list, err
+	}
+	var v *ValidationError
+	require.ErrorAs(t, addOnce(t, b), &v)
+}
+
+// The environment variable does what the option does.
+func TestValidationByEnvironment(t *testing.T) {
+	needValidation(t)
+	t.Setenv("VKTRAIN_VALIDATE", "1")
+	b := openArith(t, Options{})
+	require.NotNil(t, b.log)
+	require.NoError(t, addOnce(t, b))
+}
+
+// Everything that the other tests do stays silent, in both memory modes and over many submissions.
+func TestValidationIsSilentOverRuns(t *testing.T) {
+	needValidation(t)
+	for name, tweak := range memoryModes {
+		t.Run(name, func(t *testing.T) {
+			b := openArith(t, Options{Validate: true, tweak: tweak, SubmitLimit: 1})
+			require.NoError(t, countUp(b, 300, 5, 1))
+			p := chain(100, 3)
+			e := compile(t, b, p, newStore(t, b, p))
+			require.NoError(t, e.Feed("x", repeated(1, 100)))
+			_, err := e.Profile()
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestMessagesAreKeptOnce(t *testing.T) {
+	var l messageLog
+	require.NoError(t, l.take())
+	for range 3 {
+		l.add(vkx.Message{ID: "VUID-x", Text: "wrong"})
+	}
+	l.add(vkx.Message{Text: "odd"})
+	require.EqualError(t, l.take(), "vulkan: validation: 2 messages:\nVUID-x: wrong\nodd")
+	require.NoError(t, l.take())
+}
