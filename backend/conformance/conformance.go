@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/vktrain/vktrain/backend"
@@ -13,8 +14,9 @@ import (
 // Options of a check.
 type Options struct {
 	Seed             uint64                        // of the random inputs that vary; 0 takes one from the clock. The report has it
-	Only             []string                      // groups to check, by name: operators, and those of Groups; empty: all
+	Only             []string                      // groups to check, by name: operators and kinds of programs; empty: all
 	AllowUnsupported bool                          // an operator that the backend lacks is no failure
+	Golden           string                        // a folder of golden models, in the place of those that come with the kit
 	Progress         func(done, total int, c Case) // called before each case and, with an empty Case, at the end
 }
 
@@ -49,28 +51,18 @@ func opCases(op graph.Op) []testCase {
 }
 
 // allCases are every operator's and every program's, in order.
-func allCases() []testCase {
+func allCases(o Options) ([]testCase, error) {
 	var list []testCase
 	for _, op := range graph.Ops() {
 		list = append(list, opCases(op)...)
 	}
-	return list
-}
-
-// Groups are the names that Options.Only may have, in the order in which they are checked.
-func Groups() []string {
-	var names []string
-	for _, c := range allCases() {
-		if len(names) == 0 || names[len(names)-1] != c.Group {
-			names = append(names, c.Group)
-		}
-	}
-	return names
+	models, err := goldenCases(o.Golden)
+	return append(list, models...), err
 }
 
 // Check runs every case on a backend. The error is of options that make no sense; what fails is in the report.
 func Check(b backend.Backend, o Options) (*Report, error) {
-	cases, err := selectCases(allCases(), o.Only)
+	cases, err := selectCases(o)
 	if err != nil {
 		return nil, err
 	}
@@ -92,21 +84,26 @@ func Check(b backend.Backend, o Options) (*Report, error) {
 	return r, nil
 }
 
-func selectCases(all []testCase, only []string) ([]testCase, error) {
-	if len(only) == 0 {
-		return all, nil
+// selectCases are those of the groups that the options name.
+func selectCases(o Options) ([]testCase, error) {
+	all, err := allCases(o)
+	if err != nil || len(o.Only) == 0 {
+		return all, err
+	}
+	var groups []string
+	byGroup := map[string][]testCase{}
+	for _, c := range all {
+		if byGroup[c.Group] == nil {
+			groups = append(groups, c.Group)
+		}
+		byGroup[c.Group] = append(byGroup[c.Group], c)
 	}
 	var list []testCase
-	for _, name := range only {
-		found := false
-		for _, c := range all {
-			if c.Group == name {
-				list, found = append(list, c), true
-			}
+	for _, name := range o.Only {
+		if byGroup[name] == nil {
+			return nil, fmt.Errorf("conformance has no group %q: its groups are %s", name, strings.Join(groups, ", "))
 		}
-		if !found {
-			return nil, fmt.Errorf("conformance has no group %q; its groups are %v", name, Groups())
-		}
+		list = append(list, byGroup[name]...)
 	}
 	return list, nil
 }

@@ -18,7 +18,7 @@ func Run(t *testing.T, b backend.Backend) { RunWith(t, b, Options{}) }
 // RunWith is Run with options. Progress is not called.
 func RunWith(t *testing.T, b backend.Backend, o Options) {
 	t.Helper()
-	cases, err := selectCases(allCases(), o.Only)
+	cases, err := selectCases(o)
 	if err != nil {
 		t.Fatal(err)
 	}

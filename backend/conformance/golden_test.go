@@ -1,0 +1,52 @@
+package conformance
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// goldenVariable names a folder of golden models beside those that come with the kit.
+const goldenVariable = "VKTRAIN_GOLDEN"
+
+// goldenFolders are the kit's own models, and a folder named by the environment or where it stands beside the checkout.
+func goldenFolders(t *testing.T) []string {
+	folders := []string{""}
+	if folder := os.Getenv(goldenVariable); folder != "" {
+		return append(folders, folder)
+	}
+	beside := "../../../shared/golden"
+	if _, err := os.Stat(filepath.Join(beside, "index.json")); err == nil {
+		return append(folders, beside)
+	}
+	t.Logf("only the models that come with the kit: %s names no others", goldenVariable)
+	return folders
+}
+
+// The interpreter, the model and the gradients agree with another implementation to what float64 can give.
+func TestGoldenModelsInFloat64(t *testing.T) {
+	for _, folder := range goldenFolders(t) {
+		files, err := goldenFiles(folder)
+		require.NoError(t, err)
+		names, err := goldenNames(files)
+		require.NoError(t, err)
+		require.NotEmpty(t, names)
+		for _, name := range names {
+			require.NoError(t, checkGoldenExact(files, name), name)
+		}
+	}
+}
+
+func TestGoldenFoldersThatAreNone(t *testing.T) {
+	_, err := goldenCases(t.TempDir())
+	require.ErrorContains(t, err, "index.json")
+	files := fstest.MapFS{"a.json": {Data: []byte(`{"batch": 0}`)}, "b.json": {Data: []byte(strings.Repeat("x", 3))}}
+	for name, want := range map[string]string{"a": "a.json: batch 0", "b": "b.json", "c": "c.json"} {
+		_, err := openGolden(files, name)
+		require.ErrorContains(t, err, want)
+	}
+}

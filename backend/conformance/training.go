@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
+)
+
+// training describes a model's training programs. They are written here from a model's forward pass, since package train stands above the
+// backends; names are the same.
+type training struct {
+	config  model.Config // normalized
+	batch   int
+	maxNorm float32
+	zLoss   float32
+}
+
+// forward records the pass to the loss: the mean over the kept targets.
+func (t training) forward(b *graph.Builder) (f *model.Forward, loss *graph.Value) {
+	tokens := b.Input("tokens", graph.I32, t.batch, t.config.SeqLen)
+	targets := b.Input("targets", graph.I32, t.batch, t.config.SeqLen)
+	invCount := b.Input("inv_count", graph.F32, 1)
+	f = t.config.Forward(b, tokens)
+	losses, _ := b.CrossEntropy(f.Logits, targets, graph.CrossEntropyAttr{ZLoss: t.zLoss})
+	loss = b.Sum(losses, invCount)
+	b.Output("loss", loss)
+	return f, loss
+}
+
+// backward records the gradients of all parameters, in their order.
+func (t training) backward(b *graph.Builder, f *model.Forward, loss *graph.Value, into map[*graph.Value]*graph.Value) ([]*graph.Value, error) {
+	var wrt []*graph.Value
+	for _, p := range t.config.Params() {
+		wrt = append(wrt, f.Params[p.Name])
+	}
+	return b.Grad(loss, b.Fill(b.Temp("seed", graph.F32, 1), 1), wrt, into)
+}
+
+// update records clipping and AdamW.
+func (t training) update(b *graph.Builder, values, grads []*graph.Value) {
+	hyper := b.Input("hyper", graph.F32, graph.HyperLen)
+	partials := b.Temp("partials", graph.F32, len(grads), graph.SumSquaresParts)
+	for i, g := range grads {
+		b.SumSquares(g, b.View(partials, i*graph.SumSquaresParts, graph.SumSquaresParts))
+	}
+	norm, clip := b.ClipNorm(partials, t.maxNorm)
+	b.Output("grad_norm", norm)
+	for i, p := range t.config.Params() {
+		m, v := b.Var("adam.m."+p.Name, graph.F32, p.Shape...), b.Var("adam.v."+p.Name, graph.F32, p.Shape...)
+		var attr graph.AdamWAttr
+		if p.Role.IsMatrix() {
+			attr.Decay = 1
+		}
+		b.AdamW(values[i], m, v, grads[i], hyper, clip, attr)
+	}
+}
+
+// step is a whole training step. With full, logits, gradients and activations are outputs too.
+func (t training) step(full bool) (*graph.Program, error) {
+	b := graph.NewBuilder()
+	f, loss := t.forward(b)
+	grads, err := t.backward(b, f, loss, nil)
+	if err != nil {
+		return nil, err
+	}
+	var values []*graph.Value
+	for _, p := range t.config.Params() {
+		values = append(values, f.Params[p.Name])
+	}
+	t.update(b, values, grads)
+	if full {
+		t.expose(b, f, grads)
+	}
+	return b.Build("step"), nil
+}
+
+func (t training) expose(b *graph.Builder, f *model.Forward, grads []*graph.Value) {
+	b.Output("logits", f.Logits)
+	for i, p := range t.config.Params() {
+		b.Output("grad."+p.Name, grads[i])
+	}
+	for i, h := range f.Hidden {
+		b.Output(fmt.Sprintf("act.hidden.%d", i), h)
+	}
+	b.Output("act.final", f.Final)
+	for i := range f.QRope {
+		layer := fmt.Sprintf("act.layers.%d.", i)
+		b.Output(layer+"q_rope", f.QRope[i])
+		b.Output(layer+"k_rope", f.KRope[i])
+		b.Output(layer+"lse", f.LSE[i])
+	}
+}
+
+// accumulate adds a micro-batch's gradients to the variables "grad."+name.
+func (t training) accumulate() (*graph.Program, error) {
+	b := graph.NewBuilder()
+	f, loss := t.forward(b)
+	into := map[*graph.Value]*graph.Value{}
+	for _, p := range t.config.Params() {
+		into[f.Params[p.Name]] = b.Var("grad."+p.Name, graph.F32, p.Shape...)
+	}
+	if _, err := t.backward(b, f, loss, into); err != nil {
+		return nil, err
+	}
+	return b.Build("accumulate"), nil
+}
+
+// apply takes the step that was accumulated, and clears the accumulators.
+func (t training) apply() *graph.Program {
+	b := graph.NewBuilder()
+	var values, grads []*graph.Value
+	for _, p := range t.config.Params() {
+		values = append(values, b.Var(p.Name, graph.F32, p.Shape...))
+		grads = append(grads, b.Var("grad."+p.Name, graph.F32, p.Shape...))
+	}
+	t.update(b, values, grads)
+	for _, g := range grads {
+		b.Fill(g, 0)
+	}
+	return b.Build("apply")
+}
+
+// eval gives the loss alone.
+func (t training) eval() *graph.Program {
+	b := graph.NewBuilder()
+	t.forward(b)
+	return b.Build("eval")
+}
+
+// hyper is AdamW's operand at a step, 1 for the first.
+func hyper(step int, lr, beta1, beta2, eps, decay float64) []float64 {
+	h := make([]float64, graph.HyperLen)
+	h[graph.HyperLR], h[graph.HyperBeta1], h[graph.HyperBeta2] = lr, beta1, beta2
+	h[graph.HyperEps], h[graph.HyperWeightDecay] = eps, decay
+	h[graph.HyperBias1], h[graph.HyperBias2] = 1-math.Pow(beta1, float64(step)), 1-math.Pow(beta2, float64(step))
+	return h
+}
+
+// feed gives a machine a batch.
+func (t training) feed(m machine, tokens, targets []int32) {
+	kept := 0
+	for _, x := range targets {
+		if x >= 0 && int(x) < t.config.VocabSize {
+			kept++
+		}
+	}
+	m.Set("tokens", tokens)
+	m.Set("targets", targets)
+	m.Set("inv_count", []float64{1 / float64(kept)})
+}
