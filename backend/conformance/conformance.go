@@ -34,9 +34,9 @@ type testCase struct {
 
 // outcome of a case.
 type outcome struct {
-	runs  int     // of programs
-	worst float64 // error over bound
-	err   error
+	checks int     // see Result
+	worst  float64 // error over bound
+	err    error
 }
 
 // opCases makes the cases of an operator.
@@ -56,6 +56,8 @@ func allCases(o Options) ([]testCase, error) {
 	for _, op := range graph.Ops() {
 		list = append(list, opCases(op)...)
 	}
+	list = append(list, modelCases()...)
+	list = append(list, invariantCases()...)
 	models, err := goldenCases(o.Golden)
 	return append(list, models...), err
 }
@@ -119,7 +121,7 @@ func (c testCase) result(b backend.Backend, o Options) (r Result) {
 		r.Seconds = time.Since(start).Seconds()
 	}()
 	got := c.run(b, o.Seed)
-	r.Runs, r.Worst = got.runs, got.worst
+	r.Checks, r.Worst = got.checks, got.worst
 	switch {
 	case errors.Is(got.err, errors.ErrUnsupported):
 		r.Unsupported = got.err.Error()

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/vktrain/vktrain/backend"
-	"github.com/vktrain/vktrain/backend/conformance/reference"
 	"github.com/vktrain/vktrain/checkpoint"
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
@@ -132,12 +131,15 @@ func (g *golden) training() training {
 	return training{config: g.Config.Normalize(), batch: g.Batch, maxNorm: float32(g.Optimizer.ClipNorm)}
 }
 
-// program is a whole training step with its gradients and activations.
-func (g *golden) program() (*graph.Program, error) { return g.training().step(true) }
+// scenario is the golden steps of training, with gradients and activations.
+func (g *golden) scenario() (scenario, error) {
+	p, err := g.training().step(true)
+	return scenario{programs: []*graph.Program{p}, run: g.run}, err
+}
 
 // run trains a machine for the golden steps. It shows see every value that the file has, under the file's names and in its layout.
-func (g *golden) run(m machine, see func(name string, x []float64)) {
-	params := g.Config.Params()
+func (g *golden) run(machines []machine, see func(name string, x []float64)) {
+	m, params := machines[0], g.Config.Params()
 	for _, p := range params {
 		m.Set(p.Name, g.floats("param."+p.Name))
 		m.Set("adam.m."+p.Name, make([]float64, p.Shape.Elems()))
@@ -277,29 +279,26 @@ func sortedKeys[V any](m map[string]V) []string {
 // check runs a backend through the golden steps and compares every value with the file's, within what rounding to float32 at each node
 // may make of it.
 func (g *golden) check(b backend.Backend) (res outcome) {
-	p, err := g.program()
+	s, err := g.scenario()
 	if err != nil {
 		return outcome{err: err}
 	}
-	exact, moves := measureSpread(p, g.run)
+	exact, moves := s.measure()
 	if err := g.agrees(exact); err != nil {
 		return outcome{err: err}
 	}
-	d, err := newDevice(b, p, nil)
-	if err != nil {
-		return outcome{err: err}
-	}
-	defer func() { res.err = errors.Join(res.err, d.close()) }()
-	res.runs = g.Optimizer.Steps
-	g.run(d, func(name string, got []float64) {
+
+	err = s.on(b, func(name string, got []float64) {
 		bound := moves.bound(name)
 		if strings.HasPrefix(name, "after.") {
 			bound = math.Min(bound, goldenAfter)
 		}
 		ratio, err := compare(name, got, g.floats(name), bound)
+		res.checks++
 		res.worst = math.Max(res.worst, ratio)
 		res.err = errors.Join(res.err, err)
 	})
+	res.err = errors.Join(res.err, err)
 	return res
 }
 
@@ -310,13 +309,11 @@ func checkGoldenExact(files fs.FS, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	p, err := g.program()
+	s, err := g.scenario()
 	if err != nil {
 		return err
 	}
-	exact := map[string][]float64{}
-	g.run(reference.New(p), func(name string, x []float64) { exact[name] = slices.Clone(x) })
-	return g.agrees(exact)
+	return g.agrees(s.exact())
 }
 
 // goldenCases makes a case of each model of a folder, or of those that come with the kit.

@@ -1,10 +1,12 @@
 package conformance
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/conformance/reference"
 	"github.com/vktrain/vktrain/graph"
 )
@@ -84,17 +86,73 @@ func (s storing) Set(name string, data any) {
 	s.Machine.Set(name, data)
 }
 
-// measureSpread runs a program's noisy samples beside the exact one. Run takes a machine through the same steps each time and calls
-// see for each value that will be compared.
-func measureSpread(p *graph.Program, run func(m machine, see func(name string, x []float64))) (exact map[string][]float64, s spread) {
-	exact, s = map[string][]float64{}, spread{map[string]float64{}, map[string]float64{}}
-	run(reference.New(p), func(name string, x []float64) { exact[name] = slices.Clone(x) })
-	for i := range noiseSamples {
-		m, r := reference.New(p), rand.New(rand.NewPCG(uint64(i), 1))
-		addNoise(m, r)
-		run(storing{m, r}, func(name string, x []float64) { s.sample(name, exact[name], x) })
+// scenario takes programs through steps, one machine each over shared variables, and calls see for every value that is compared.
+type scenario struct {
+	programs []*graph.Program
+	run      func(m []machine, see func(name string, x []float64))
+	samples  int // noisy ones; 0: noiseSamples
+}
+
+// onReference runs a scenario on interpreters, which prepare may change.
+func (s scenario) onReference(prepare func(*reference.Machine) machine, see func(name string, x []float64)) {
+	vars := reference.Vars{}
+	machines := make([]machine, len(s.programs))
+	for i, p := range s.programs {
+		machines[i] = prepare(reference.NewOver(p, vars))
 	}
-	return exact, s
+	s.run(machines, see)
+}
+
+// exact runs a scenario in float64.
+func (s scenario) exact() map[string][]float64 {
+	values := map[string][]float64{}
+	s.onReference(func(m *reference.Machine) machine { return m }, func(name string, x []float64) { values[name] = slices.Clone(x) })
+	return values
+}
+
+// measure gives a scenario's values in float64, and what float32 may make of them.
+func (s scenario) measure() (exact map[string][]float64, moves spread) {
+	exact, moves = s.exact(), spread{map[string]float64{}, map[string]float64{}}
+	samples := s.samples
+	if samples == 0 {
+		samples = noiseSamples
+	}
+	for i := range samples {
+		r := rand.New(rand.NewPCG(uint64(i), 1))
+		s.onReference(func(m *reference.Machine) machine {
+			addNoise(m, r)
+			return storing{m, r}
+		}, func(name string, x []float64) { moves.sample(name, exact[name], x) })
+	}
+	return exact, moves
+}
+
+// on runs a scenario on a backend.
+func (s scenario) on(b backend.Backend, see func(name string, x []float64)) (err error) {
+	devices, err := newDevices(b, s.programs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDevices(devices[0].store, devices)) }()
+	machines := make([]machine, len(devices))
+	for i, d := range devices {
+		machines[i] = d
+	}
+	s.run(machines, see)
+	return nil
+}
+
+// check compares a backend's values with float64's.
+func (s scenario) check(b backend.Backend) (res outcome) {
+	exact, moves := s.measure()
+	err := s.on(b, func(name string, got []float64) {
+		ratio, err := compare(name, got, exact[name], moves.bound(name))
+		res.checks++
+		res.worst = math.Max(res.worst, ratio)
+		res.err = errors.Join(res.err, err)
+	})
+	res.err = errors.Join(res.err, err)
+	return res
 }
 
 // compare judges a device's value by a bound.

@@ -184,7 +184,7 @@ func (c *opCase) run(b backend.Backend, op graph.Op, bound bounder, seed uint64)
 	defer func() { res.err = errors.Join(res.err, r.close()) }()
 	for _, v := range c.variants(r.in, seed) {
 		ratio, err := r.check(v)
-		res.runs++
+		res.checks++
 		res.worst = math.Max(res.worst, ratio)
 		if err != nil {
 			res.err = errors.Join(res.err, fmt.Errorf("%s: %w", v.name, err))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/conformance/reference"
@@ -22,41 +23,53 @@ var (
 	_ machine = (*device)(nil)
 )
 
-// device is a program on a backend. Its first error is kept, and returned by Run and close.
+// device is a program on a backend. Its first error is kept, and returned by Run and closeDevices.
 type device struct {
 	prog   *graph.Program
 	store  backend.Store
-	shared bool // the store is another device's
 	exe    backend.Executable
 	ticket backend.Ticket
 	err    error
 }
 
-// newDevice compiles a program over a store of its own, or over another device's that has its variables.
-func newDevice(b backend.Backend, p *graph.Program, over *device) (*device, error) {
-	d := &device{prog: p}
-	var err error
-	if over != nil {
-		d.store, d.shared = over.store, true
-	} else if d.store, err = b.NewStore(p.Vars()); err != nil {
-		return nil, fmt.Errorf("NewStore for %s: %w", p.Name(), err)
-	}
-	if d.exe, err = b.Compile(p, d.store); err != nil {
-		err = fmt.Errorf("Compile %s: %w", p.Name(), err)
-		if !d.shared {
-			err = errors.Join(err, d.store.Close())
+// newDevices compiles programs over one store that has the variables of them all.
+func newDevices(b backend.Backend, programs []*graph.Program) (list []*device, err error) {
+	var vars []graph.Var
+	for _, p := range programs {
+		for _, v := range p.Vars() {
+			if !slices.ContainsFunc(vars, v.Equal) {
+				vars = append(vars, v)
+			}
 		}
-		return nil, err
 	}
-	return d, nil
+	store, err := b.NewStore(vars)
+	if err != nil {
+		return nil, fmt.Errorf("NewStore for %s: %w", programs[0].Name(), err)
+	}
+	for _, p := range programs {
+		exe, err := b.Compile(p, store)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("Compile %s: %w", p.Name(), err), closeDevices(store, list))
+		}
+		list = append(list, &device{prog: p, store: store, exe: exe})
+	}
+	return list, nil
 }
 
-func (d *device) close() error {
-	err := errors.Join(d.err, d.exe.Close())
-	if !d.shared {
-		err = errors.Join(err, d.store.Close())
+// closeDevices closes what newDevices made, and returns the devices' errors with those of closing.
+func closeDevices(store backend.Store, list []*device) error {
+	var errs []error
+	for _, d := range list {
+		errs = append(errs, d.err, d.exe.Close())
 	}
-	return err
+	return errors.Join(append(errs, store.Close())...)
+}
+
+// note keeps the first error.
+func (d *device) note(err error) {
+	if d.err == nil {
+		d.err = err
+	}
 }
 
 // Set feeds an input or writes a variable.
@@ -77,13 +90,6 @@ func (d *device) Set(name string, data any) {
 		return
 	}
 	d.note(d.store.Write(name, encode(x, d.variable(name).DType)))
-}
-
-// note keeps the first error.
-func (d *device) note(err error) {
-	if d.err == nil {
-		d.err = err
-	}
 }
 
 func widen[T float32 | int32](x []T) []float64 {

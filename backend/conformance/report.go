@@ -12,7 +12,7 @@ import (
 // Result is what came of one case.
 type Result struct {
 	Case
-	Runs        int     `json:"runs"`                  // of programs: one for each set of inputs
+	Checks      int     `json:"checks"`                // sets of inputs of an operator, or values of a program that were compared
 	Worst       float64 `json:"worst"`                 // the largest error over its bound; more than 1 fails
 	Unsupported string  `json:"unsupported,omitempty"` // why the backend cannot run it
 	Error       string  `json:"error,omitempty"`       // what failed
@@ -52,10 +52,10 @@ func (r *Report) Passed() bool { return len(r.Failures()) == 0 }
 
 // row sums a group up.
 type row struct {
-	group                            string
-	cases, runs, failed, unsupported int
-	worst, seconds                   float64
-	worstCase                        string
+	group                              string
+	cases, checks, failed, unsupported int
+	worst, seconds                     float64
+	worstCase                          string
 }
 
 func (r *Report) rows() []row {
@@ -66,7 +66,7 @@ func (r *Report) rows() []row {
 		}
 		w := &rows[len(rows)-1]
 		w.cases++
-		w.runs += res.Runs
+		w.checks += res.Checks
 		w.seconds += res.Seconds
 		if res.Unsupported != "" {
 			w.unsupported++
@@ -97,15 +97,15 @@ func (r *Report) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, seed %d\n\n", r.Device, r.Seed)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "group\tcases\truns\tworst\tin\tseconds\t")
-	cases, runs := 0, 0
+	fmt.Fprintln(t, "group\tcases\tchecks\tworst\tin\tseconds\t")
+	cases, checks := 0, 0
 	for _, row := range r.rows() {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.3f\t%s\t%.1f\t%s\n", row.group, row.cases, row.runs, row.worst, row.worstCase, row.seconds, row.verdict())
-		cases, runs = cases+row.cases, runs+row.runs
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.3f\t%s\t%.1f\t%s\n", row.group, row.cases, row.checks, row.worst, row.worstCase, row.seconds, row.verdict())
+		cases, checks = cases+row.cases, checks+row.checks
 	}
 	t.Flush()
 	failed := r.Failures()
-	fmt.Fprintf(&b, "\n%d cases, %d runs, %.1f s: ", cases, runs, r.Seconds)
+	fmt.Fprintf(&b, "\n%d cases, %d checks, %.1f s: ", cases, checks, r.Seconds)
 	if len(failed) == 0 {
 		b.WriteString("all pass\n")
 	} else {
