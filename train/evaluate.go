@@ -27,8 +27,8 @@ func NewEvaluator(dev backend.Backend, store backend.Store, cfg model.Config, o 
 	return &Evaluator{exe}, nil
 }
 
-// Loss is the mean over all kept targets of n batches, in nats. It gives up when ctx is done.
-func (e *Evaluator) Loss(ctx context.Context, n int, batch func(i int) Batch) (float64, error) {
+// Loss is the mean over all kept targets of batches, in nats. It gives up when ctx is done.
+func (e *Evaluator) Loss(ctx context.Context, batches []Batch) (float64, error) {
 	type run struct {
 		tick backend.Ticket
 		kept int
@@ -44,11 +44,10 @@ func (e *Evaluator) Loss(ctx context.Context, n int, batch func(i int) Batch) (f
 		kept += r.kept
 		return err
 	}
-	for i := range n {
+	for _, b := range batches {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		b := batch(i)
 		k := b.kept()
 		if k == 0 {
 			continue

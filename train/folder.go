@@ -31,25 +31,29 @@ type Folder struct {
 	lines   []Metrics
 }
 
-// CreateFolder makes a folder for a run, or takes one that is there. If it holds a run, that is ErrHasRun, or with overwrite the run's files
-// are removed; others stay.
+// CheckFolder returns ErrHasRun if a folder holds a run. One that is not there is well.
+func CheckFolder(dir string) error {
+	for _, name := range runFiles {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("%s: %w (%s)", dir, ErrHasRun, name)
+		}
+	}
+	return nil
+}
+
+// CreateFolder makes a folder for a run, or takes one that is there. If it holds a run, that is ErrHasRun, or with
+// overwrite the run's files are removed; others stay.
 func CreateFolder(dir string, overwrite bool) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("the run's folder can't be made: %w", err)
 	}
+	if !overwrite {
+		if err := CheckFolder(dir); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range runFiles {
-		path := filepath.Join(dir, name)
-		_, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil && !overwrite {
-			return nil, fmt.Errorf("%s: %w (%s): take another one, or overwrite it", dir, ErrHasRun, name)
-		}
-		if err == nil {
-			err = os.Remove(path)
-		}
-		if err != nil {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}

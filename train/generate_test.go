@@ -76,3 +76,13 @@ func TestGeneratorContinuesPastItsWindow(t *testing.T) {
 	_, err = g.Run(context.Background(), Request{Prompt: []int32{1}, Tokens: 9, Each: func(int32) error { return wrong }})
 	require.ErrorIs(t, err, wrong)
 }
+
+func TestWholeCharactersAndNothingForTheTerminal(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want int
+	}{{"", 0}, {"ab", 2}, {"é", 2}, {"aé"[:2], 1}, {"a€"[:3], 1}, {"a𝄞"[:4], 1}, {"a𝄞", 5}, {"\xff", 1}, {"\x80\x80", 2}} {
+		require.Equal(t, c.want, wholeRunes(c.text), "%q", c.text)
+	}
+	require.Equal(t, "a\n\tb\uFFFD[31m\uFFFD", printable("a\n\tb\x1b[31m\xff"))
+}

@@ -153,7 +153,7 @@ func TestStepWithoutTargetsIsAnError(t *testing.T) {
 	require.EqualError(t, err, "a step has no target to learn from: every one is ignored")
 	e, err := NewEvaluator(dev, store, m, ProgramOptions{Batch: 1})
 	require.NoError(t, err)
-	_, err = e.Loss(context.Background(), 2, func(int) Batch { return b })
+	_, err = e.Loss(context.Background(), []Batch{b, b})
 	require.EqualError(t, err, "an evaluation has no target: every one is ignored")
 }
 
@@ -172,8 +172,7 @@ func TestEvaluationIsTheMeanOverTargets(t *testing.T) {
 	for _, parts := range []int{1, 6} {
 		e, err := NewEvaluator(dev, store, m, ProgramOptions{Batch: 6 / parts})
 		require.NoError(t, err)
-		all := split(b, parts)
-		loss, err := e.Loss(context.Background(), parts, func(i int) Batch { return all[i] })
+		loss, err := e.Loss(context.Background(), split(b, parts))
 		require.NoError(t, err)
 		losses = append(losses, loss)
 		require.NoError(t, e.Close())
@@ -183,6 +182,6 @@ func TestEvaluationIsTheMeanOverTargets(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = e.Loss(ctx, 1, func(int) Batch { return split(b, 6)[0] })
+	_, err = e.Loss(ctx, split(b, 6))
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -1,0 +1,285 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/checkpoint"
+)
+
+// Trainer is a model in training on a device. It is used by one goroutine.
+type Trainer struct {
+	cfg  Config
+	dev  backend.Backend
+	data *Dataset
+
+	store    backend.Store
+	steps    *Stepper
+	eval     *Evaluator
+	generate *Generator
+
+	step   int   // done
+	tokens int64 // read
+}
+
+// New opens the data, makes the initial parameters and compiles the programs on a device, which the caller closes after the Trainer.
+func New(cfg Config, dev backend.Backend) (*Trainer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.Resolve()
+	d, err := OpenDataset(cfg)
+	if err != nil {
+		return nil, err
+	}
+	switch v := d.Tokenizer.VocabSize(); {
+	case cfg.Model.VocabSize == 0:
+		cfg.Model.VocabSize = v
+	case cfg.Model.VocabSize < v:
+		return nil, badKey("model.vocab_size", "%d is under the tokenizer's %d tokens: use 0 to take those, or a smaller data.vocab_size", cfg.Model.VocabSize, v)
+	}
+	t := &Trainer{cfg: cfg, dev: dev, data: d}
+	if err := t.compile(); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+func (t *Trainer) compile() error {
+	o := ProgramOptions{
+		Batch: t.cfg.Batch, SeqLen: t.cfg.SeqLen,
+		MaxNorm: float32(t.cfg.Clip), ZLoss: float32(t.cfg.ZLoss), Decay: t.cfg.Decay,
+	}
+	m := t.cfg.Model.Config
+	programs, err := StepperPrograms(m, o, t.cfg.Accumulation)
+	if err != nil {
+		return err
+	}
+	if t.store, err = t.dev.NewStore(Vars(programs...)); err != nil {
+		return err
+	}
+	for _, p := range m.Params() {
+		if err := t.store.Write(p.Name, floatBytes(m.InitParam(t.cfg.Seed, p))); err != nil {
+			return err
+		}
+	}
+	if t.steps, err = NewStepper(t.dev, t.store, programs); err != nil {
+		return err
+	}
+	if t.eval, err = NewEvaluator(t.dev, t.store, m, o); err != nil {
+		return err
+	}
+	t.generate, err = NewGenerator(t.dev, t.store, m)
+	return err
+}
+
+// Config is the run's, with every default filled in: written as YAML it gives the same run again.
+func (t *Trainer) Config() Config { return t.cfg }
+
+// Dataset is the run's text.
+func (t *Trainer) Dataset() *Dataset { return t.data }
+
+// Hooks are called by Run, in its goroutine. Each may be nil. An error ends the run.
+type Hooks struct {
+	Step   func(Metrics) error               // after each step, one step late unless it was evaluated
+	Sample func(step int, text string) error // with a text that the model wrote
+}
+
+// Result is what a run came to.
+type Result struct {
+	Steps       int
+	Tokens      int64
+	Last        Metrics // of the last step
+	ValLoss     float64 // of the last evaluation; NaN if there was none
+	Interrupted bool    // by the context
+	Elapsed     time.Duration
+}
+
+// DivergedError says that a step's loss or gradient is not finite. The parameters are lost from that step on.
+type DivergedError struct {
+	Metrics Metrics
+	Config  Config
+}
+
+func (e *DivergedError) Error() string {
+	what, value := "loss", e.Metrics.Loss
+	if isFinite(value) {
+		what, value = "gradient's norm", e.Metrics.GradNorm
+	}
+	clip := ""
+	if e.Config.Clip == 0 {
+		clip = ", set clip to 1"
+	}
+	return fmt.Sprintf("training diverged: the %s of step %d is %g: lower lr (%g)%s or lengthen warmup (%d), and train again",
+		what, e.Metrics.Step, value, e.Config.LR, clip, e.Config.Warmup)
+}
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// run is the state of one call of Run.
+type run struct {
+	*Trainer
+	hooks   Hooks
+	rate    throughput
+	began   time.Time
+	pending Metrics // of the step that is submitted: what is known before its scalars are
+	result  Result
+}
+
+// Run trains to the config's last step. When ctx is done it ends after the step in progress, without an error: see
+// Result.Interrupted. A *DivergedError, or an error of the device or of a hook, ends it at once.
+func (t *Trainer) Run(ctx context.Context, hooks Hooks) (Result, error) {
+	r := &run{Trainer: t, hooks: hooks, rate: throughput{tokens: t.cfg.TokensPerStep()}, began: time.Now()}
+	r.result.ValLoss = math.NaN()
+	err := r.loop(ctx)
+	r.result.Steps, r.result.Tokens, r.result.Elapsed = t.step, t.tokens, time.Since(r.began)
+	return r.result, err
+}
+
+func (r *run) loop(ctx context.Context) error {
+	rates := r.cfg.LearningRates()
+	for r.step < r.cfg.Steps {
+		if ctx.Err() != nil {
+			r.result.Interrupted = true
+			break
+		}
+		step := r.step + 1
+		before, err := r.steps.Submit(r.microBatches(), Hyper{
+			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.WeightDecay, Step: step,
+		})
+		if err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		if before != nil {
+			if err := r.report(*before, nil); err != nil {
+				return err
+			}
+		}
+		r.step, r.tokens = step, r.tokens+int64(r.cfg.TokensPerStep())
+		r.pending = Metrics{Step: step, LR: rates.At(step), Tokens: r.tokens}
+		if err := r.breakFor(ctx, step); err != nil {
+			return err
+		}
+	}
+	return r.settle(nil)
+}
+
+// breakFor evaluates and samples after a step, where they are due.
+func (r *run) breakFor(ctx context.Context, step int) error {
+	due := func(every int) bool { return every > 0 && step%every == 0 }
+	evaluate, sample := due(r.cfg.EvalEvery) || step == r.cfg.Steps, due(r.cfg.SampleEvery)
+	if !evaluate && !sample {
+		return nil
+	}
+	if err := r.settle(func() (float64, error) {
+		if !evaluate {
+			return math.NaN(), nil
+		}
+		return r.Evaluate(ctx)
+	}); err != nil {
+		return err
+	}
+	if !sample || r.hooks.Sample == nil {
+		return nil
+	}
+	start := time.Now()
+	defer func() { r.rate.pause(time.Since(start)) }()
+	text, err := r.Write(ctx, Continuation{Tokens: r.cfg.SampleTokens, Sampler: Sampler{Temperature: 0.8}, Seed: r.cfg.Seed, Draw: uint64(step)})
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.hooks.Sample(step, text)
+}
+
+// settle waits for the submitted step, evaluates if asked to, and reports it.
+func (r *run) settle(evaluate func() (float64, error)) error {
+	done, err := r.steps.Drain()
+	if err != nil || done == nil {
+		return err
+	}
+	return r.report(*done, evaluate)
+}
+
+// report completes the pending step's metrics.
+func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
+	m := r.pending
+	m.Loss, m.GradNorm = s.Loss, s.GradNorm
+	m.TokensPerSec = r.rate.step(time.Now())
+	diverged := !isFinite(m.Loss) || !isFinite(m.GradNorm)
+	if evaluate != nil && !diverged {
+		start := time.Now()
+		val, err := evaluate()
+		r.rate.pause(time.Since(start))
+		canceled := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		if err != nil && !canceled {
+			return err
+		}
+		if err == nil && !math.IsNaN(val) {
+			m.ValLoss, m.Evaluated = val, true
+			r.result.ValLoss = val
+		}
+	}
+	m.Elapsed = time.Since(r.began).Seconds()
+	r.result.Last = m
+	if r.hooks.Step != nil {
+		if err := r.hooks.Step(m); err != nil {
+			return err
+		}
+	}
+	if diverged {
+		return &DivergedError{m, r.cfg}
+	}
+	return nil
+}
+
+// microBatches gives the data of the next step.
+func (t *Trainer) microBatches() []Batch {
+	batches := make([]Batch, t.cfg.Accumulation)
+	for i := range batches {
+		batches[i] = t.data.TrainBatch()
+	}
+	return batches
+}
+
+// Evaluate gives the mean loss over the validation text in nats per token, over eval_batches of it at most.
+func (t *Trainer) Evaluate(ctx context.Context) (float64, error) {
+	return t.eval.Loss(ctx, t.data.ValBatches())
+}
+
+// Write continues a prompt with the model as it is, and returns what was added.
+func (t *Trainer) Write(ctx context.Context, c Continuation) (string, error) {
+	return write(ctx, t.generate, t.data.Tokenizer, c)
+}
+
+// Save writes the checkpoint to a folder.
+func (t *Trainer) Save(dir string) error {
+	info := checkpoint.Info{
+		Model: t.cfg.Model.Config, Tokenizer: t.data.Tokenizer.Kind(), Step: t.step, Tokens: t.tokens, Seed: t.cfg.Seed,
+	}
+	return saveCheckpoint(dir, info, t.store, t.data.Tokenizer)
+}
+
+// Close frees what New made, not the device.
+func (t *Trainer) Close() error {
+	var errs []error
+	if t.steps != nil {
+		errs = append(errs, t.steps.Close())
+	}
+	if t.eval != nil {
+		errs = append(errs, t.eval.Close())
+	}
+	if t.generate != nil {
+		errs = append(errs, t.generate.Close())
+	}
+	if t.store != nil {
+		errs = append(errs, t.store.Close())
+	}
+	return errors.Join(errs...)
+}

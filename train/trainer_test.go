@@ -1,0 +1,184 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/backend/conformance/reference"
+	"github.com/vktrain/vktrain/checkpoint"
+)
+
+// smallRun is a config that the interpreter trains in a moment.
+func smallRun(t *testing.T, more ...string) Config {
+	c, err := Load(assign(t, append([]string{
+		"model.d_model=16", "model.n_layers=1", "model.n_heads=2", "model.n_kv_heads=1", "model.head_dim=8", "model.d_ff=24",
+		"data.vocab_size=280", "seq_len=16", "batch=2", "steps=6", "warmup=2", "eval_every=3", "eval_batches=2", "sample_every=4", "sample_tokens=5",
+	}, more...)...))
+	require.NoError(t, err)
+	return c
+}
+
+// train runs a config to its end and gives its lines, without the times.
+func trainAll(t *testing.T, cfg Config) (lines []Metrics, samples []string, r Result) {
+	tr, err := New(cfg, reference.NewBackend())
+	require.NoError(t, err)
+	r, err = tr.Run(context.Background(), Hooks{
+		Step: func(m Metrics) error {
+			m.TokensPerSec, m.Elapsed = 0, 0
+			lines = append(lines, m)
+			return nil
+		},
+		Sample: func(_ int, text string) error { samples = append(samples, text); return nil },
+	})
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	return lines, samples, r
+}
+
+func TestARunReportsEachStepOnce(t *testing.T) {
+	cfg := smallRun(t)
+	lines, samples, r := trainAll(t, cfg)
+	require.Len(t, lines, 6)
+	for i, m := range lines {
+		require.Equal(t, i+1, m.Step)
+		require.Equal(t, int64(32*(i+1)), m.Tokens)
+		require.Equal(t, cfg.Resolve().LearningRates().At(i+1), m.LR)
+		require.Equal(t, (i+1)%3 == 0, m.Evaluated)
+		require.Greater(t, m.GradNorm, 0.0)
+		require.InDelta(t, math.Log(280), m.Loss, 1.5, "of a model that knows nothing yet")
+	}
+	require.Len(t, samples, 1)
+	require.NotEmpty(t, samples[0])
+	require.Equal(t, 6, r.Steps)
+	require.Equal(t, lines[5].ValLoss, r.ValLoss)
+	require.False(t, r.Interrupted)
+
+	again, textAgain, _ := trainAll(t, cfg)
+	require.Equal(t, lines, again, "the same bits")
+	require.Equal(t, samples, textAgain)
+	other, _, _ := trainAll(t, smallRun(t, "seed=2"))
+	require.NotEqual(t, lines, other)
+}
+
+func TestTheWrittenConfigGivesTheSameRun(t *testing.T) {
+	tr, err := New(smallRun(t, "accumulation=2", "model.qk_norm=l2", "z_loss=1e-3"), reference.NewBackend())
+	require.NoError(t, err)
+	text, err := tr.Config().YAML()
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	all, err := ParseConfig("config.yaml", text)
+	require.NoError(t, err)
+	cfg, err := Load(all)
+	require.NoError(t, err)
+	require.Equal(t, tr.Config(), cfg.Resolve())
+	want, _, _ := trainAll(t, smallRun(t, "accumulation=2", "model.qk_norm=l2", "z_loss=1e-3"))
+	got, _, _ := trainAll(t, cfg)
+	require.Equal(t, want, got)
+}
+
+func TestAccumulatedRunIsTheRunOfLargerBatches(t *testing.T) {
+	whole, _, _ := trainAll(t, smallRun(t, "batch=4", "eps=1e-2"))
+	parts, _, _ := trainAll(t, smallRun(t, "batch=2", "accumulation=2", "eps=1e-2"))
+	for i := range whole {
+		require.InDelta(t, whole[i].Loss, parts[i].Loss, 1e-5)
+		require.InEpsilon(t, whole[i].GradNorm, parts[i].GradNorm, 1e-4)
+		require.Equal(t, whole[i].Tokens, parts[i].Tokens)
+	}
+}
+
+func TestAnInterruptedRunKeepsItsStep(t *testing.T) {
+	tr, err := New(smallRun(t), reference.NewBackend())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var lines []Metrics
+	r, err := tr.Run(ctx, Hooks{Step: func(m Metrics) error {
+		lines = append(lines, m)
+		if m.Step == 1 {
+			cancel()
+		}
+		return nil
+	}})
+	require.NoError(t, err)
+	require.True(t, r.Interrupted)
+	require.Equal(t, 2, r.Steps, "the step in progress ends")
+	require.Len(t, lines, 2, "and is reported")
+	dir := t.TempDir()
+	require.NoError(t, tr.Save(dir))
+	info, err := checkpoint.ReadInfo(dir)
+	require.NoError(t, err)
+	require.Equal(t, 2, info.Step)
+	require.NoError(t, tr.Close())
+}
+
+func TestACheckpointWritesWhatTheTrainerWrites(t *testing.T) {
+	dev := reference.NewBackend()
+	tr, err := New(smallRun(t, "steps=2"), dev)
+	require.NoError(t, err)
+	_, err = tr.Run(context.Background(), Hooks{})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, tr.Save(dir))
+	ask := Continuation{Prompt: "Once", Tokens: 12, Sampler: Sampler{Temperature: 1}, Seed: 3, PastEnd: true}
+	want, err := tr.Write(context.Background(), ask)
+	require.NoError(t, err)
+	require.NotEmpty(t, want)
+	c, err := OpenCheckpoint(dir, dev)
+	require.NoError(t, err)
+	var pieces strings.Builder
+	ask.Each = func(text string) error { pieces.WriteString(text); return nil }
+	got, err := c.Write(context.Background(), ask)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, want, pieces.String())
+	ask.Draw++
+	other, err := c.Write(context.Background(), ask)
+	require.NoError(t, err)
+	require.NotEqual(t, want, other)
+	require.NoError(t, c.Close())
+	require.NoError(t, tr.Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, checkpoint.TokenizerFile)))
+	_, err = OpenCheckpoint(dir, dev)
+	require.Error(t, err)
+}
+
+func TestDivergenceNamesTheStepAndTheRemedy(t *testing.T) {
+	tr, err := New(smallRun(t, "lr=1e30", "min_lr=1e30", "warmup=0", "clip=0", "weight_decay=0"), reference.NewBackend())
+	require.NoError(t, err)
+	var last Metrics
+	_, err = tr.Run(context.Background(), Hooks{Step: func(m Metrics) error { last = m; return nil }})
+	var diverged *DivergedError
+	require.ErrorAs(t, err, &diverged)
+	require.Equal(t, last.Step, diverged.Metrics.Step)
+	require.ErrorContains(t, err, "training diverged")
+	require.ErrorContains(t, err, "lower lr (1e+30), set clip to 1 or lengthen warmup (0)")
+	require.NoError(t, tr.Close())
+}
+
+func TestAHooksErrorEndsTheRun(t *testing.T) {
+	tr, err := New(smallRun(t), reference.NewBackend())
+	require.NoError(t, err)
+	full := errors.New("the disk is full")
+	_, err = tr.Run(context.Background(), Hooks{Step: func(Metrics) error { return full }})
+	require.ErrorIs(t, err, full)
+	require.NoError(t, tr.Close())
+}
+
+func TestVocabularies(t *testing.T) {
+	tr, err := New(smallRun(t, "model.vocab_size=288", "steps=1"), reference.NewBackend())
+	require.NoError(t, err, "a model may have more rows than the tokenizer has tokens")
+	_, err = tr.Run(context.Background(), Hooks{})
+	require.NoError(t, err)
+	text, err := tr.Write(context.Background(), Continuation{Tokens: 30, Sampler: Sampler{Temperature: 3}, PastEnd: true})
+	require.NoError(t, err)
+	require.NotEmpty(t, text)
+	require.NoError(t, tr.Close())
+	_, err = New(smallRun(t, "model.vocab_size=270"), reference.NewBackend())
+	require.ErrorContains(t, err, "model.vocab_size: 270 is under the tokenizer's 280 tokens")
+}
