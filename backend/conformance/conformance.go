@@ -56,6 +56,8 @@ func allCases(o Options) ([]testCase, error) {
 	for _, op := range graph.Ops() {
 		list = append(list, opCases(op)...)
 	}
+	list = append(list, contractCases()...)
+	list = append(list, hazardCases()...)
 	list = append(list, modelCases()...)
 	list = append(list, invariantCases()...)
 	models, err := goldenCases(o.Golden)
