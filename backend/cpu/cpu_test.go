@@ -1,0 +1,166 @@
+package cpu
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
+	"github.com/vktrain/vktrain/train"
+)
+
+// step compiles a training step of a small model with some threads, all parameters initialised.
+func step(t testing.TB, threads int, preset string, batch, seqLen int) (*Backend, backend.Store, backend.Executable) {
+	t.Helper()
+	cfg, err := model.Preset(preset)
+	require.NoError(t, err)
+	cfg.VocabSize = 512
+	p, err := train.StepProgram(cfg, train.ProgramOptions{Batch: batch, SeqLen: seqLen, MaxNorm: 1})
+	require.NoError(t, err)
+	b, err := New(Options{Threads: threads})
+	require.NoError(t, err)
+	s, err := b.NewStore(p.Vars())
+	require.NoError(t, err)
+	for _, param := range cfg.Params() {
+		require.NoError(t, s.Write(param.Name, bytesOf(cfg.InitParam(1, param))))
+	}
+	e, err := b.Compile(p, s)
+	require.NoError(t, err)
+	tokens := make([]float32, batch*seqLen)
+	for i, ints := 0, int32s(tokens); i < len(ints); i++ {
+		ints[i] = int32(i * i % 511)
+	}
+	require.NoError(t, e.Feed(train.InputTokens, bytesOf(tokens)))
+	require.NoError(t, e.Feed(train.InputTargets, bytesOf(tokens)))
+	require.NoError(t, e.Feed(train.InputInvCount, bytesOf([]float32{1 / float32(len(tokens))})))
+	hyper := []float32{graph.HyperLR: 1e-3, graph.HyperBeta1: 0.9, graph.HyperBeta2: 0.95, graph.HyperEps: 1e-8, graph.HyperBias1: 0.1, graph.HyperBias2: 0.05}
+	require.NoError(t, e.Feed(train.InputHyper, bytesOf(hyper)))
+	t.Cleanup(func() {
+		require.NoError(t, e.Close())
+		require.NoError(t, s.Close())
+		require.NoError(t, b.Close())
+		require.NoError(t, b.Close())
+	})
+	return b, s, e
+}
+
+func TestSameBitsForAnyNumberOfThreads(t *testing.T) {
+	var first []byte
+	for _, threads := range []int{1, 2, 3, 7} {
+		_, s, e := step(t, threads, "nano", 3, 50)
+		var ticket backend.Ticket
+		for range 3 {
+			var err error
+			ticket, err = e.Submit()
+			require.NoError(t, err)
+		}
+		got := make([]byte, 4)
+		require.NoError(t, e.Fetch(ticket, train.OutputLoss, got))
+		for _, v := range s.Vars() {
+			data := make([]byte, v.Bytes())
+			require.NoError(t, s.Read(v.Name, data))
+			got = append(got, data...)
+		}
+		if first == nil {
+			first = got
+		}
+		require.Equal(t, first, got, "%d threads", threads)
+	}
+}
+
+func TestStepsDoNotAllocate(t *testing.T) {
+	_, _, e := step(t, 2, "nano", 1, 16)
+	loss := make([]byte, 4)
+	run := func() {
+		ticket, err := e.Submit()
+		if err == nil {
+			err = e.Fetch(ticket, train.OutputLoss, loss)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	run()
+	require.Zero(t, testing.AllocsPerRun(10, run))
+}
+
+func TestPanicIsAnErrorThatNamesTheNode(t *testing.T) {
+	b, err := New(Options{Threads: 3})
+	require.NoError(t, err)
+	defer b.Close()
+	g := graph.NewBuilder()
+	x := g.Input("x", graph.F32, 4)
+	g.Output("y", g.ReLU(x))
+	s, err := b.NewStore(nil)
+	require.NoError(t, err)
+	ex, err := b.Compile(g.Build("p"), s)
+	require.NoError(t, err)
+	e := ex.(*executable)
+	good := e.kernels[0]
+	e.kernels[0] = func() { b.pool.For(5, func(_, i int) { panic("broken kernel") }) }
+	require.NoError(t, e.Feed("x", make([]byte, 16)))
+	ticket, err := e.Submit()
+	require.NoError(t, err)
+	require.ErrorContains(t, e.Fetch(ticket, "y", make([]byte, 16)), "%relu = relu(%x): broken kernel")
+	e.kernels[0] = good // the workers live on
+	ticket, err = e.Submit()
+	require.NoError(t, err)
+	require.NoError(t, e.Fetch(ticket, "y", make([]byte, 16)))
+}
+
+func TestOptions(t *testing.T) {
+	_, err := New(Options{Threads: -1})
+	require.ErrorContains(t, err, "-1 threads")
+}
+
+func TestProfile(t *testing.T) {
+	_, _, e := step(t, 2, "nano", 1, 16)
+	seconds, err := e.(backend.Profiler).Profile()
+	require.NoError(t, err)
+	require.Len(t, seconds, len(e.(*executable).prog.Nodes()))
+	require.Positive(t, e.(backend.MemoryStats).DeviceBytes())
+}
+
+// exp against float64, over its whole range: the error is stated in units in the last place.
+func TestExp(t *testing.T) {
+	for x := float32(-87); x < 88.7; x += 0.00317 {
+		want := math.Exp(float64(x))
+		ulp := float64(math.Nextafter32(float32(want), float32(math.Inf(1)))) - float64(float32(want))
+		require.LessOrEqual(t, math.Abs(float64(exp(x))-want), 0.63*ulp, "exp(%v)", x)
+	}
+	require.True(t, math.IsInf(float64(exp(88.8)), 1))
+	require.True(t, math.IsInf(float64(exp(float32(math.Inf(1)))), 1))
+	require.Zero(t, exp(float32(math.Inf(-1))))
+	require.Zero(t, exp(-104))
+	require.Greater(t, exp(-103), float32(0))
+	require.True(t, math.IsNaN(float64(exp(float32(math.NaN())))))
+}
+
+// Every 16-bit float comes back from float32 as it was.
+func TestHalfRoundTrip(t *testing.T) {
+	for h := range 1 << 16 {
+		f := fromF16(uint16(h))
+		if f != f {
+			require.NotZero(t, toF16(f)&0x3ff)
+			continue
+		}
+		require.Equal(t, uint16(h), toF16(f))
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	for _, preset := range []string{"nano", "tiny"} {
+		b.Run(preset, func(b *testing.B) {
+			_, _, e := step(b, 2, preset, 16, 128)
+			loss := make([]byte, 4)
+			for b.Loop() {
+				ticket, err := e.Submit()
+				require.NoError(b, err)
+				require.NoError(b, e.Fetch(ticket, train.OutputLoss, loss))
+			}
+			b.ReportMetric(16*128*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}

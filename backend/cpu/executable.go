@@ -1,0 +1,250 @@
+package cpu
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+)
+
+// executable is a compiled program.
+type executable struct {
+	b       *Backend
+	prog    *graph.Program
+	kernels []func() // one a node
+	outputs []output
+	bytes   int64
+
+	inputs map[string]*input
+	slots  [backend.MaxInFlight]slot
+	last   backend.Ticket // of the newest Submit
+
+	mu     sync.Mutex
+	ended  sync.Cond
+	runs   backend.Ticket // how many have ended
+	closed bool
+}
+
+// input is an input of the program: what the host fed last, and what the kernels read.
+type input struct {
+	fed    []byte
+	isFed  bool
+	memory []float32
+}
+
+// output is an output of the program and where kernels leave it.
+type output struct {
+	name   string
+	memory []byte
+}
+
+// slot holds the inputs and outputs of a run that may be unfinished.
+type slot struct {
+	inputs  map[string][]byte
+	outputs map[string][]byte
+	err     error
+}
+
+// Compile turns nodes into closures.
+func (b *Backend) Compile(p *graph.Program, st backend.Store) (backend.Executable, error) {
+	s, ok := st.(*store)
+	if !ok || s.b != b {
+		return nil, fmt.Errorf("cpu: program %s: the store is of another backend", p.Name())
+	}
+	if s.isClosed() || b.isClosed() {
+		return nil, backend.ErrClosed
+	}
+	if err := backend.CheckVars(p, s.vars); err != nil {
+		return nil, err
+	}
+	plan := graph.NewPlan(p)
+	c := &compiler{
+		pool: b.pool, plan: plan, arena: words(plan.ArenaBytes()), inputs: map[*graph.Value][]float32{}, store: s,
+		scratch: newScratch(b.pool.workers), ropes: map[ropeKey][]float32{},
+	}
+	e := &executable{b: b, prog: p, inputs: map[string]*input{}, bytes: int64(4 * len(c.arena))}
+	e.ended.L = &e.mu
+	for _, v := range p.Inputs() {
+		m := words(v.Bytes())
+		c.inputs[v] = m
+		e.inputs[v.Name()] = &input{fed: make([]byte, v.Bytes()), memory: m}
+		e.bytes += int64(v.Bytes())
+	}
+	for i := range e.slots {
+		e.slots[i] = slot{inputs: map[string][]byte{}, outputs: map[string][]byte{}}
+		for _, v := range p.Inputs() {
+			e.slots[i].inputs[v.Name()] = make([]byte, v.Bytes())
+		}
+		for _, o := range p.Outputs() {
+			e.slots[i].outputs[o.Name] = make([]byte, o.Value.Bytes())
+		}
+	}
+	for _, n := range p.Nodes() {
+		compile := kernels[n.Op]
+		if compile == nil {
+			return nil, &backend.UnsupportedError{Device: "cpu", Node: n.String(), Reason: "no kernel"}
+		}
+		e.kernels = append(e.kernels, compile(c, n))
+	}
+	for _, o := range p.Outputs() {
+		e.outputs = append(e.outputs, output{o.Name, bytesOf(c.storage(o.Value))[:o.Value.Bytes()]})
+	}
+	return e, nil
+}
+
+// DeviceBytes is the size of the arena and the inputs.
+func (e *executable) DeviceBytes() int64 { return e.bytes }
+
+func (e *executable) check() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return backend.ErrClosed
+	}
+	return nil
+}
+
+// Feed copies src; kernels see it from the next Submit on.
+func (e *executable) Feed(name string, src []byte) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	in := e.inputs[name]
+	if in == nil {
+		return fmt.Errorf("cpu: program %s has no input %q", e.prog.Name(), name)
+	}
+	if err := backend.CheckSize("input", name, len(src), len(in.fed)); err != nil {
+		return err
+	}
+	copy(in.fed, src)
+	in.isFed = true
+	return nil
+}
+
+// Submit queues a run.
+func (e *executable) Submit() (backend.Ticket, error) {
+	for _, v := range e.prog.Inputs() {
+		if !e.inputs[v.Name()].isFed {
+			return 0, fmt.Errorf("cpu: program %s: the input %q was never fed", e.prog.Name(), v.Name())
+		}
+	}
+	e.mu.Lock()
+	for !e.closed && e.last-e.runs >= backend.MaxInFlight {
+		e.ended.Wait()
+	}
+	closed := e.closed
+	e.mu.Unlock()
+	if closed {
+		return 0, backend.ErrClosed
+	}
+	t := e.last + 1
+	i := int(t % backend.MaxInFlight)
+	for name, in := range e.inputs {
+		copy(e.slots[i].inputs[name], in.fed)
+	}
+	if err := e.b.enqueue(job{exec: e, slot: i}); err != nil {
+		return 0, err
+	}
+	e.last = t
+	return t, nil
+}
+
+// run is a submission, on the backend's goroutine.
+func (e *executable) run(i int) {
+	s := &e.slots[i]
+	s.err = e.runNodes(s)
+	e.mu.Lock()
+	e.runs++
+	e.ended.Broadcast()
+	e.mu.Unlock()
+}
+
+func (e *executable) runNodes(s *slot) (err error) {
+	node := 0
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cpu: program %s: %s: %v", e.prog.Name(), e.prog.Nodes()[node], r)
+		}
+	}()
+	for name, data := range s.inputs {
+		copy(bytesOf(e.inputs[name].memory), data)
+	}
+	for node = range e.kernels {
+		e.kernels[node]()
+	}
+	for _, o := range e.outputs {
+		copy(s.outputs[o.name], o.memory)
+	}
+	return nil
+}
+
+// Fetch waits for a run and copies an output.
+func (e *executable) Fetch(t backend.Ticket, name string, dst []byte) error {
+	if err := e.check(); err != nil {
+		return err
+	}
+	if t == 0 || t > e.last {
+		return fmt.Errorf("cpu: program %s: ticket %d was never given", e.prog.Name(), t)
+	}
+	if t+backend.MaxInFlight <= e.last {
+		return backend.ErrStale
+	}
+	s := &e.slots[t%backend.MaxInFlight]
+	data, ok := s.outputs[name]
+	if !ok {
+		return fmt.Errorf("cpu: program %s has no output %q", e.prog.Name(), name)
+	}
+	if err := backend.CheckSize("output", name, len(dst), len(data)); err != nil {
+		return err
+	}
+	e.wait(t)
+	if s.err != nil {
+		return s.err
+	}
+	copy(dst, data)
+	return nil
+}
+
+// wait returns when run t has ended.
+func (e *executable) wait(t backend.Ticket) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.runs < t {
+		e.ended.Wait()
+	}
+}
+
+// Profile runs the program once on the inputs that were fed last and times each node.
+func (e *executable) Profile() ([]float64, error) {
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	for _, v := range e.prog.Inputs() {
+		if !e.inputs[v.Name()].isFed {
+			return nil, fmt.Errorf("cpu: program %s: the input %q was never fed", e.prog.Name(), v.Name())
+		}
+	}
+	seconds := make([]float64, len(e.kernels))
+	err := e.b.after(func() {
+		for _, in := range e.inputs {
+			copy(bytesOf(in.memory), in.fed)
+		}
+		for i, k := range e.kernels {
+			start := time.Now()
+			k()
+			seconds[i] = time.Since(start).Seconds()
+		}
+	})
+	return seconds, err
+}
+
+// Close waits for what runs.
+func (e *executable) Close() error {
+	e.wait(e.last)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	return nil
+}

@@ -1,0 +1,53 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/vktrain/vktrain/graph"
+)
+
+func crossEntropy(c *compiler, n *graph.Node) func() {
+	in, out := c.operands(n)
+	targets := int32s(in[1])
+	classes := n.In[0].Shape().Last()
+	z := float64(graph.AttrOf[graph.CrossEntropyAttr](n).ZLoss)
+	return c.overRows(len(targets), classes, func(_ *workerScratch, from, to int) {
+		for r := from; r < to; r++ {
+			x := in[0][r*classes : (r+1)*classes]
+			top, s := largest(x), 0.0
+			for _, v := range x {
+				s += float64(exp(v - top))
+			}
+			lse := float64(top) + math.Log(s)
+			out[1][r] = float32(lse)
+			loss := 0.0
+			if t := int(targets[r]); t >= 0 && t < classes {
+				loss = lse - float64(x[t]) + z*lse*lse
+			}
+			out[0][r] = float32(loss)
+		}
+	})
+}
+
+func crossEntropyGrad(c *compiler, n *graph.Node) func() {
+	in, out := c.operands(n)
+	targets, lse, dlosses := int32s(in[1]), in[2], in[3]
+	classes := n.In[0].Shape().Last()
+	z := graph.AttrOf[graph.CrossEntropyAttr](n).ZLoss
+	return c.overRows(len(targets), classes, func(_ *workerScratch, from, to int) {
+		for r := from; r < to; r++ {
+			x, d := in[0][r*classes:(r+1)*classes], out[0][r*classes:(r+1)*classes]
+			t := int(targets[r])
+			if t < 0 || t >= classes {
+				clear(d)
+				continue
+			}
+			l, g := lse[r], dlosses[r]
+			f := 1 + 2*z*l
+			for i, v := range x {
+				d[i] = g * (exp(v-l) * f)
+			}
+			d[t] = g * (exp(x[t]-l)*f - 1)
+		}
+	})
+}

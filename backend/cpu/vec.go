@@ -1,0 +1,92 @@
+package cpu
+
+import "math"
+
+// exp is e^x within 0.63 ulp of float32: e^x = 2^k e^r with |r| <= ln2/2, a Taylor polynomial of degree 7 in float64 (truncation
+// under 8e-9 of it). inf, 0 and NaN come out where they should.
+func exp(x float32) float32 {
+	switch {
+	case x > 89:
+		return float32(math.Inf(1))
+	case x < -105:
+		return 0
+	case x != x:
+		return x
+	}
+	y := float64(x)
+	k := math.Floor(y*math.Log2E + 0.5)
+	r := y - k*math.Ln2
+	p := 1 + r*(1+r*(1./2+r*(1./6+r*(1./24+r*(1./120+r*(1./720+r*(1./5040)))))))
+	return float32(p * math.Float64frombits(uint64(int64(k)+1023)<<52))
+}
+
+// The sums below have four accumulators in float64.
+
+func dot(x, y []float32) float64 {
+	y = y[:len(x)]
+	var a, b, c, d float64
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		u, v := x[i:i+4:i+4], y[i:i+4:i+4]
+		a += float64(u[0]) * float64(v[0])
+		b += float64(u[1]) * float64(v[1])
+		c += float64(u[2]) * float64(v[2])
+		d += float64(u[3]) * float64(v[3])
+	}
+	for ; i < len(x); i++ {
+		a += float64(x[i]) * float64(y[i])
+	}
+	return (a + b) + (c + d)
+}
+
+func total(x []float32) float64 {
+	var a, b, c, d float64
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		u := x[i : i+4 : i+4]
+		a += float64(u[0])
+		b += float64(u[1])
+		c += float64(u[2])
+		d += float64(u[3])
+	}
+	for ; i < len(x); i++ {
+		a += float64(x[i])
+	}
+	return (a + b) + (c + d)
+}
+
+// centredSquares is the sum of (x - mean)².
+func centredSquares(x []float32, mean float64) float64 {
+	var a, b float64
+	i := 0
+	for ; i+2 <= len(x); i += 2 {
+		u, v := float64(x[i])-mean, float64(x[i+1])-mean
+		a += u * u
+		b += v * v
+	}
+	if i < len(x) {
+		u := float64(x[i]) - mean
+		a += u * u
+	}
+	return a + b
+}
+
+// largest ignores NaNs, which come out of the exponentials anyway.
+func largest(x []float32) float32 {
+	m := float32(math.Inf(-1))
+	for _, v := range x {
+		if v > m {
+			m = v
+		}
+	}
+	return m
+}
+
+// finite tells whether no element is an inf or a NaN. It may say no of finite elements whose sum overflows.
+func finite(x []float32) bool {
+	var s float32
+	for _, v := range x {
+		s += v * 0
+	}
+	return s == 0
+}
