@@ -33,7 +33,7 @@ const (
 	// tokenizerText is how much of the built-in corpus its BPE is trained on, whatever the run's length.
 	tokenizerText = 1 << 20
 	// The built-in corpus has no end. A run takes about the text that it will read, within these bounds.
-	leastStories, mostStories = 2 << 20, 256 << 20
+	leastStories, mostStories = 2 << 20, 32 << 20
 	// bytesPerStoryToken is a high guess, to size the text before it is tokenized.
 	bytesPerStoryToken = 5
 	// wholeStories is the validation text when eval_batches gives no bound.

@@ -67,6 +67,6 @@ func TestLongerRunsTakeMoreStories(t *testing.T) {
 		return (&Dataset{cfg: c}).storyBytes()
 	}
 	require.Equal(t, 4<<20, size("1"))
-	require.Equal(t, 32<<20, size("10"))
+	require.Equal(t, 16<<20, size("6"))
 	require.Equal(t, mostStories, size("1000000"))
 }

@@ -99,23 +99,19 @@ type Result struct {
 	Elapsed     time.Duration
 }
 
-// DivergedError says that a step's loss or gradient is not finite. The parameters are lost from that step on.
+// DivergedError says that training gave what is not finite. The parameters are lost from that step on.
 type DivergedError struct {
-	Metrics Metrics
-	Config  Config
+	Step   int
+	What   string // is not finite: "the loss is NaN"
+	Config Config
 }
 
 func (e *DivergedError) Error() string {
-	what, value := "loss", e.Metrics.Loss
-	if isFinite(value) {
-		what, value = "gradient's norm", e.Metrics.GradNorm
-	}
-	clip := ""
+	remedy := fmt.Sprintf("lower lr (%g) or lengthen warmup (%d)", e.Config.LR, e.Config.Warmup)
 	if e.Config.Clip == 0 {
-		clip = ", set clip to 1"
+		remedy = fmt.Sprintf("lower lr (%g), set clip to 1 or lengthen warmup (%d)", e.Config.LR, e.Config.Warmup)
 	}
-	return fmt.Sprintf("training diverged: the %s of step %d is %g: lower lr (%g)%s or lengthen warmup (%d), and train again",
-		what, e.Metrics.Step, value, e.Config.LR, clip, e.Config.Warmup)
+	return fmt.Sprintf("training diverged at step %d: %s: %s, and train again", e.Step, e.What, remedy)
 }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
@@ -175,12 +171,11 @@ func (r *run) breakFor(ctx context.Context, step int) error {
 	if !evaluate && !sample {
 		return nil
 	}
-	if err := r.settle(func() (float64, error) {
-		if !evaluate {
-			return math.NaN(), nil
-		}
-		return r.Evaluate(ctx)
-	}); err != nil {
+	var val func() (float64, error)
+	if evaluate {
+		val = func() (float64, error) { return r.Evaluate(ctx) }
+	}
+	if err := r.settle(val); err != nil {
 		return err
 	}
 	if !sample || r.hooks.Sample == nil {
@@ -191,6 +186,9 @@ func (r *run) breakFor(ctx context.Context, step int) error {
 	text, err := r.Write(ctx, Continuation{Tokens: r.cfg.SampleTokens, Sampler: Sampler{Temperature: 0.8}, Seed: r.cfg.Seed, Draw: uint64(step)})
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil
+	}
+	if errors.Is(err, errNotFinite) {
+		return &DivergedError{step, "the logits of a sample are not finite", r.cfg}
 	}
 	if err != nil {
 		return err
@@ -212,8 +210,8 @@ func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
 	m := r.pending
 	m.Loss, m.GradNorm = s.Loss, s.GradNorm
 	m.TokensPerSec = r.rate.step(time.Now())
-	diverged := !isFinite(m.Loss) || !isFinite(m.GradNorm)
-	if evaluate != nil && !diverged {
+	broken := notFinite(m)
+	if evaluate != nil && broken == "" {
 		start := time.Now()
 		val, err := evaluate()
 		r.rate.pause(time.Since(start))
@@ -221,9 +219,10 @@ func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
 		if err != nil && !canceled {
 			return err
 		}
-		if err == nil && !math.IsNaN(val) {
+		if err == nil {
 			m.ValLoss, m.Evaluated = val, true
 			r.result.ValLoss = val
+			broken = notFinite(m)
 		}
 	}
 	m.Elapsed = time.Since(r.began).Seconds()
@@ -233,10 +232,23 @@ func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
 			return err
 		}
 	}
-	if diverged {
-		return &DivergedError{m, r.cfg}
+	if broken != "" {
+		return &DivergedError{m.Step, broken, r.cfg}
 	}
 	return nil
+}
+
+// notFinite says what of a step is not finite, or nothing.
+func notFinite(m Metrics) string {
+	switch {
+	case !isFinite(m.Loss):
+		return fmt.Sprintf("the loss is %g", m.Loss)
+	case !isFinite(m.GradNorm):
+		return fmt.Sprintf("the gradient's norm is %g", m.GradNorm)
+	case m.Evaluated && !isFinite(m.ValLoss):
+		return fmt.Sprintf("the validation loss is %g", m.ValLoss)
+	}
+	return ""
 }
 
 // microBatches gives the data of the next step.

@@ -151,14 +151,22 @@ func TestACheckpointWritesWhatTheTrainerWrites(t *testing.T) {
 func TestDivergenceNamesTheStepAndTheRemedy(t *testing.T) {
 	tr, err := New(smallRun(t, "lr=1e30", "min_lr=1e30", "warmup=0", "clip=0", "weight_decay=0"), reference.NewBackend())
 	require.NoError(t, err)
-	var last Metrics
-	_, err = tr.Run(context.Background(), Hooks{Step: func(m Metrics) error { last = m; return nil }})
-	var diverged *DivergedError
-	require.ErrorAs(t, err, &diverged)
-	require.Equal(t, last.Step, diverged.Metrics.Step)
-	require.ErrorContains(t, err, "training diverged")
+	var lines []Metrics
+	_, err = tr.Run(context.Background(), Hooks{Step: func(m Metrics) error { lines = append(lines, m); return nil }})
+	require.Len(t, lines, 2, "the step that broke has its line")
+	require.ErrorAs(t, err, new(*DivergedError))
+	require.ErrorContains(t, err, "training diverged at step 2: the loss is NaN: ")
 	require.ErrorContains(t, err, "lower lr (1e+30), set clip to 1 or lengthen warmup (0)")
 	require.NoError(t, tr.Close())
+
+	for key, want := range map[string]string{"eval_every": "the validation loss is NaN", "sample_every": "the logits of a sample are not finite"} {
+		tr, err = New(smallRun(t, "lr=1e30", "warmup=0", "weight_decay=0", "eval_every=0", "sample_every=0", key+"=1"), reference.NewBackend())
+		require.NoError(t, err)
+		_, err = tr.Run(context.Background(), Hooks{Sample: func(int, string) error { return nil }})
+		require.ErrorContains(t, err, "training diverged at step 1: "+want)
+		require.NotContains(t, err.Error(), "clip")
+		require.NoError(t, tr.Close())
+	}
 }
 
 func TestAHooksErrorEndsTheRun(t *testing.T) {

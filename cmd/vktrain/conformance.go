@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/vktrain/vktrain/backend/conformance"
+	"github.com/vktrain/vktrain/checkpoint"
+	"github.com/vktrain/vktrain/train/device"
+)
+
+// conformanceFlags are those of `vktrain conformance`.
+type conformanceFlags struct {
+	device, json string
+	options      conformance.Options
+}
+
+func newConformanceCommand() *cobra.Command {
+	var f conformanceFlags
+	c := &cobra.Command{
+		Use:   "conformance",
+		Short: "Prove that a device computes what it should",
+		Args:  arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return runConformance(c.OutOrStdout(), c.ErrOrStderr(), f)
+		},
+	}
+	deviceFlag(c, &f.device)
+	c.Flags().StringVar(&f.options.Golden, "golden", "", "check the golden models in `DIR` too, in place of those that are built in")
+	c.Flags().StringVar(&f.json, "json", "", "write the report to `FILE` as JSON")
+	c.Flags().Uint64Var(&f.options.Seed, "seed", 0, "`N` of the random inputs; 0 takes another one each time")
+	c.Flags().StringArrayVar(&f.options.Only, "only", nil, "check only the `GROUP`; may be repeated")
+	return c
+}
+
+func runConformance(out, progressOut io.Writer, f conformanceFlags) (err error) {
+	if golden := f.options.Golden; golden != "" {
+		if _, err := os.Stat(filepath.Join(golden, "index.json")); err != nil {
+			return fmt.Errorf("%s has no index.json: give a folder of golden models", golden)
+		}
+	}
+	dev, why, err := device.Open(f.device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	if why != "" {
+		row(out, "device", "%s; auto: %s", dev.Info(), oneLine(why))
+	}
+	f.options.Progress = caseProgress(progressOut)
+	report, err := conformance.Check(dev, f.options)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if _, err := report.WriteTo(out); err != nil {
+		return err
+	}
+	if f.json != "" {
+		if err := writeReport(f.json, report); err != nil {
+			return err
+		}
+	}
+	if failed := len(report.Failures()); failed > 0 {
+		return fmt.Errorf("%s does not conform: %d of %d cases fail, as listed above; seed %d repeats them", dev.Info(), failed, len(report.Results), report.Seed)
+	}
+	return nil
+}
+
+func writeReport(path string, report *conformance.Report) error {
+	return checkpoint.WriteFile(path, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(report)
+	})
+}
+
+// caseProgress shows a bar on a terminal, and nothing elsewhere.
+func caseProgress(out io.Writer) func(done, total int, c conformance.Case) {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, total int, c conformance.Case) {
+		if bar == nil {
+			bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(20), progressbar.OptionClearOnFinish())
+		}
+		bar.Describe(c.Group)
+		_ = bar.Set(done) // drawing is a courtesy
+	}
+}

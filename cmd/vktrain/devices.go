@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/backend/vulkan"
+	"github.com/vktrain/vktrain/train/device"
+)
+
+func newDevicesCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "devices",
+		Short: "List what there is to train on, and what auto takes",
+		Args:  arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			survey, err := device.Look()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeDevicesJSON(c.OutOrStdout(), survey)
+			}
+			writeDevices(c.OutOrStdout(), survey)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// devicesJSON is what --json prints.
+type devicesJSON struct {
+	Auto        device.Choice       `json:"auto"`
+	CPU         cpuJSON             `json:"cpu"`
+	Vulkan      []vulkan.DeviceInfo `json:"vulkan"`
+	VulkanError string              `json:"vulkan_error,omitempty"`
+}
+
+type cpuJSON struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Vendor string `json:"vendor,omitempty"`
+	Driver string `json:"driver"`
+	Memory int64  `json:"memory_bytes,omitempty"`
+}
+
+func writeDevicesJSON(w io.Writer, s device.Survey) error {
+	out := devicesJSON{
+		Auto:   s.Auto,
+		CPU:    cpuJSON{s.CPU.Name, s.CPU.Kind.String(), s.CPU.Vendor, s.CPU.Driver, s.CPU.Memory},
+		Vulkan: s.Vulkan,
+	}
+	if out.Vulkan == nil {
+		out.Vulkan = []vulkan.DeviceInfo{}
+	}
+	if s.VulkanErr != nil {
+		out.VulkanError = s.VulkanErr.Error()
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}
+
+func writeDevices(w io.Writer, s device.Survey) {
+	writeCPU(w, s.CPU)
+	for i := range s.Vulkan {
+		writeVulkan(w, &s.Vulkan[i])
+	}
+	if s.VulkanErr != nil {
+		fmt.Fprintf(w, "no Vulkan: %s\n\n", oneLine(strings.TrimPrefix(s.VulkanErr.Error(), "vulkan: ")))
+	}
+	fmt.Fprintf(w, "auto takes %s: %s\n", s.Auto.Device, oneLine(s.Auto.Why))
+}
+
+func writeCPU(w io.Writer, info backend.Info) {
+	fmt.Fprintf(w, "cpu        %s\n", info.Name)
+	detail(w, "driver", info.Driver)
+	if info.Memory > 0 {
+		detail(w, "memory", size(info.Memory))
+	}
+	fmt.Fprintln(w)
+}
+
+func writeVulkan(w io.Writer, d *vulkan.DeviceInfo) {
+	fmt.Fprintf(w, "%-10s %s\n", fmt.Sprintf("%s:%d", device.Vulkan, d.Index), d.Name)
+	if d.Unusable != "" {
+		detail(w, "unusable", d.Unusable)
+	}
+	detail(w, "kind", d.Kind.String())
+	detail(w, "driver", fmt.Sprintf("%s, Vulkan %s", d.Driver, d.API))
+	var heaps []string
+	for _, h := range d.Heaps {
+		where := "host"
+		if h.DeviceLocal {
+			where = "device"
+		}
+		heaps = append(heaps, fmt.Sprintf("%s %s (%s free)", size(h.Bytes), where, size(h.Free)))
+	}
+	if d.Unified {
+		heaps = append(heaps, "unified")
+	}
+	detail(w, "memory", strings.Join(heaps, ", "))
+	l, f := d.Limits, d.Features
+	detail(w, "limits", fmt.Sprintf("%d invocations, %s shared, %d buffers of %s, allocations of %s, %d B push constants",
+		l.Invocations, size(int64(l.Shared)), l.Bindings, size(l.BindBytes), size(l.AllocBytes), l.PushBytes))
+	subgroups := fmt.Sprintf("of %d", f.SubgroupSize)
+	if f.SubgroupSizeControl {
+		subgroups += fmt.Sprintf(" (%d to %d)", f.MinSubgroupSize, f.MaxSubgroupSize)
+	}
+	detail(w, "subgroups", subgroups+": "+strings.Join(f.SubgroupOps, " "))
+	detail(w, "features", features(f))
+	fmt.Fprintln(w)
+}
+
+func features(f vulkan.Features) string {
+	var has []string
+	for _, x := range []struct {
+		on   bool
+		name string
+	}{
+		{f.Storage16, "16-bit storage"}, {f.Float16, "float16"}, {f.Int16, "int16"}, {f.Int8, "int8"}, {f.Float64, "float64"}, {f.Int64, "int64"},
+		{f.FullSubgroups, "full subgroups"}, {f.PipelineStatistics, "pipeline statistics"}, {f.MemoryBudget, "memory budget"}, {f.Portability, "portability subset"},
+	} {
+		if x.on {
+			has = append(has, x.name)
+		}
+	}
+	if n := len(f.CooperativeMatrix); n > 0 {
+		has = append(has, fmt.Sprintf("cooperative matrices (%s)", strings.Join(f.CooperativeMatrix, "; ")))
+	}
+	if len(has) == 0 {
+		return "none"
+	}
+	return strings.Join(has, ", ")
+}
+
+func detail(w io.Writer, name, text string) { fmt.Fprintf(w, "  %-10s %s\n", name, text) }
+
+// size prints bytes with a binary unit.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.4g GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.4g KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", n)
+}

@@ -1,0 +1,86 @@
+// Vktrain trains small language models on the GPU that is there, or on the CPU.
+//
+//	vktrain train                        trains a small model on built-in stories, in about two minutes
+//	vktrain train --data book.txt        trains on a text of yours
+//	vktrain generate runs/nano-stories-1 lets a model write
+//	vktrain devices                      lists what it could train on
+//	vktrain conformance                  proves that a device computes what it should
+//
+// The exit status is 0 for success, 1 for a failure, 2 for a command line or config that cannot be, and 130 when interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/vktrain/vktrain/train"
+	"github.com/vktrain/vktrain/train/device"
+)
+
+// Exit statuses.
+const (
+	statusFailure     = 1
+	statusUsage       = 2
+	statusInterrupted = 130 // as a shell gives for Ctrl-C
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for an orderly end; a second one kills.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program: it returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status int) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(stderr, "vktrain: internal error: %s: please report it with the command line\n", oneLine(fmt.Sprint(p)))
+			status = statusFailure
+		}
+	}()
+	root := newRoot(stdout, stderr)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errInterrupted):
+		return statusInterrupted
+	}
+	fmt.Fprintf(stderr, "vktrain: %s\n", oneLine(err.Error()))
+	if isUsage(err) {
+		return statusUsage
+	}
+	return statusFailure
+}
+
+// errInterrupted ends a command that Ctrl-C has stopped, and that has said so.
+var errInterrupted = errors.New("interrupted")
+
+// usageError is a command line that cannot be.
+type usageError struct{ reason string }
+
+func (e *usageError) Error() string { return e.reason }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// isUsage tells errors of what was asked for from those of the world.
+func isUsage(err error) bool {
+	return errors.As(err, new(*usageError)) || errors.As(err, new(*train.ConfigError)) || errors.As(err, new(*device.NameError))
+}
+
+// oneLine joins lines, for errors that other packages spread over several.
+func oneLine(s string) string {
+	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/vktrain/vktrain/train"
+)
+
+// progress shows how far training is: a bar on a terminal, else a line now and then.
+type progress struct {
+	out   io.Writer
+	steps int
+	bar   *progressbar.ProgressBar // nil if out is no terminal
+	val   string                   // the last validation loss
+	began time.Time
+	shown time.Time // the last plain line
+}
+
+// lineEvery is the least time between plain lines, except for evaluations, which always show.
+const lineEvery = 5 * time.Second
+
+func newProgress(out io.Writer, steps int) *progress {
+	p := &progress{out: out, steps: steps, began: time.Now()}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.bar = progressbar.NewOptions(steps,
+			progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(20), progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionSetPredictTime(false), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}))
+	}
+	return p
+}
+
+// step shows a step's metrics.
+func (p *progress) step(m train.Metrics) {
+	if m.Evaluated {
+		p.val = fmt.Sprintf("  val %.4f", m.ValLoss)
+	}
+	text := fmt.Sprintf("step %d/%d  loss %.4f%s  %s tok/s  %s left", m.Step, p.steps, m.Loss, p.val, grouped(int64(m.TokensPerSec)), p.left(m))
+	if p.bar != nil {
+		p.bar.Describe(text)
+		_ = p.bar.Set(m.Step) // drawing is a courtesy
+		return
+	}
+	if now := time.Now(); m.Step == 1 || m.Evaluated || m.Step == p.steps || now.Sub(p.shown) >= lineEvery {
+		fmt.Fprintln(p.out, text)
+		p.shown = now
+	}
+}
+
+// left is the time to the last step at the mean pace so far.
+func (p *progress) left(m train.Metrics) time.Duration {
+	return time.Duration(m.Elapsed / float64(m.Step) * float64(p.steps-m.Step) * float64(time.Second)).Round(time.Second)
+}
+
+// say prints lines above the bar.
+func (p *progress) say(format string, args ...any) {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}
+
+// grouped prints 1234567 as 1,234,567.
+func grouped(n int64) string {
+	if n < 0 {
+		return "-" + grouped(-n)
+	}
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
+}

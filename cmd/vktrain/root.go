@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vktrain/vktrain/internal/near"
+)
+
+// newRoot makes the command with its subcommands.
+func newRoot(stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "vktrain",
+		Short:         "Train small language models on any GPU with Vulkan, or on the CPU",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return unknownCommand(c, args[0])
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand())
+	return root
+}
+
+func unknownCommand(c *cobra.Command, name string) error {
+	var known []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" {
+			known = append(known, sub.Name())
+		}
+	}
+	if meant := near.Keys(name, known); len(meant) > 0 {
+		return usagef("unknown command %q: did you mean %s?", name, strings.Join(meant, " or "))
+	}
+	return usagef("unknown command %q: there are %s", name, strings.Join(known, ", "))
+}
+
+// flagError turns pflag's errors into lines that say what to do.
+func flagError(c *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		value   *pflag.InvalidValueError
+		missing *pflag.ValueRequiredError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		name := dashed(unknown.GetSpecifiedName())
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, dashed(f.Name)) })
+		if meant := near.Keys(name, known); len(meant) > 0 {
+			return usagef("unknown flag %s: did you mean %s?", name, strings.Join(meant, " or "))
+		}
+		return usagef("unknown flag %s: see %s --help", name, c.CommandPath())
+	case errors.As(err, &value):
+		want := map[string]string{"int": "whole number", "uint64": "whole number from 0", "float64": "number", "bool": "switch: use true or false"}
+		f := value.GetFlag()
+		return usagef("--%s: %q is no %s", f.Name, value.GetValue(), want[f.Value.Type()])
+	case errors.As(err, &missing):
+		return usagef("%s needs a value: see %s --help", dashed(missing.GetSpecifiedName()), c.CommandPath())
+	}
+	return usagef("%v: see %s --help", err, c.CommandPath())
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// arguments checks how many there are; what says in words what they should be.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef("%s needs %s: see %s --help", c.CommandPath(), what, c.CommandPath())
+		case len(args) > most:
+			return usagef("%q is one argument too many: %s takes %s", args[most], c.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
+// deviceFlag adds --device.
+func deviceFlag(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "device", "auto", "`DEVICE` to compute on: auto, cpu, vulkan or vulkan:N, with an N that `vktrain devices` lists")
+}
+
+// row prints an aligned pair of a name and a text.
+func row(w io.Writer, name, format string, args ...any) {
+	fmt.Fprintf(w, "%-10s %s\n", name, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,114 @@
+// Package device finds and opens devices by the names that people give them: auto, cpu, vulkan, vulkan:N.
+//
+// auto is the best GPU, or the CPU where there is none. A Vulkan driver that runs on the CPU is slower than the CPU backend, so auto never
+// takes it; vulkan does when there is nothing better.
+package device
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/backend/cpu"
+	"github.com/vktrain/vktrain/backend/vulkan"
+)
+
+// Names of devices. A device of Vulkan's list is Vulkan + ":" + its index or UUID.
+const (
+	Auto   = "auto"
+	CPU    = "cpu"
+	Vulkan = "vulkan"
+)
+
+// NameError is a device's name that means nothing.
+type NameError struct{ Name string }
+
+func (e *NameError) Error() string {
+	return fmt.Sprintf("device: %q is unknown: use auto, cpu, vulkan, or vulkan:N with an N that `vktrain devices` lists", e.Name)
+}
+
+// CheckName returns a *NameError for a name that no machine could have.
+func CheckName(name string) error {
+	sub, numbered := strings.CutPrefix(name, Vulkan+":")
+	switch {
+	case name == Auto, name == CPU, name == Vulkan, numbered && sub != "":
+		return nil
+	}
+	return &NameError{name}
+}
+
+// Choice is what auto takes, and why.
+type Choice struct {
+	Device string `json:"device"` // cpu or vulkan:N
+	Why    string `json:"why"`
+}
+
+// Survey is every device of the machine.
+type Survey struct {
+	Auto   Choice
+	CPU    backend.Info
+	Vulkan []vulkan.DeviceInfo
+	// VulkanErr says why there is no Vulkan at all: no driver, or a program built without cgo.
+	VulkanErr error
+}
+
+// Look lists the devices.
+func Look() (Survey, error) {
+	var s Survey
+	host, err := cpu.New(cpu.Options{})
+	if err != nil {
+		return s, err
+	}
+	s.CPU = host.Info()
+	if err := host.Close(); err != nil {
+		return s, err
+	}
+	s.Vulkan, s.VulkanErr = vulkan.Devices()
+	s.Auto = choose(s.Vulkan, s.VulkanErr)
+	return s, nil
+}
+
+// choose decides for auto.
+func choose(devices []vulkan.DeviceInfo, err error) Choice {
+	if err != nil {
+		return Choice{CPU, "there is no Vulkan device: " + err.Error()}
+	}
+	best, err := vulkan.Choose(devices, vulkan.Options{})
+	if err != nil {
+		return Choice{CPU, strings.TrimPrefix(err.Error(), "vulkan: ")}
+	}
+	why := fmt.Sprintf("%s is a GPU (%s)", best.Name, best.Kind)
+	if len(devices) > 1 {
+		why += ", the best of " + fmt.Sprint(len(devices)) + " Vulkan devices"
+	}
+	return Choice{fmt.Sprintf("%s:%d", Vulkan, best.Index), why}
+}
+
+// Open opens a device by its name. why is not empty for auto. cpu never loads Vulkan.
+func Open(name string) (dev backend.Backend, why string, err error) {
+	if err := CheckName(name); err != nil {
+		return nil, "", err
+	}
+	if name == Auto {
+		devices, err := vulkan.Devices()
+		choice := choose(devices, err)
+		if dev, _, err = Open(choice.Device); err == nil || choice.Device == CPU {
+			return dev, choice.Why, err
+		}
+		dev, _, fallback := Open(CPU)
+		return dev, fmt.Sprintf("%s does not open: %v", choice.Device, err), fallback
+	}
+	if name == CPU {
+		b, err := cpu.New(cpu.Options{})
+		if err != nil {
+			return nil, "", err
+		}
+		return b, "", nil
+	}
+	_, index, _ := strings.Cut(name, ":")
+	b, err := vulkan.Open(vulkan.Options{Device: index, Software: true})
+	if err != nil {
+		return nil, "", fmt.Errorf("device %s: %w", name, err)
+	}
+	return b, "", nil
+}
