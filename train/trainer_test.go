@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/conformance/reference"
 	"github.com/vktrain/vktrain/checkpoint"
 )
@@ -189,4 +190,26 @@ func TestVocabularies(t *testing.T) {
 	require.NoError(t, tr.Close())
 	_, err = New(smallRun(t, "model.vocab_size=270"), reference.NewBackend())
 	require.ErrorContains(t, err, "model.vocab_size: 270 is under the tokenizer's 280 tokens")
+}
+
+// narrow is a device with little memory.
+type narrow struct {
+	*reference.Backend
+	bytes int64
+}
+
+func (n narrow) Info() backend.Info {
+	info := n.Backend.Info()
+	info.Memory = n.bytes
+	return info
+}
+
+func TestARunThatCannotFitIsRefused(t *testing.T) {
+	_, err := New(smallRun(t), narrow{reference.NewBackend(), 1000})
+	require.ErrorContains(t, err, "use a smaller model")
+	_, err = New(smallRun(t, "batch=64"), narrow{reference.NewBackend(), 1 << 20})
+	require.ErrorContains(t, err, "use a smaller batch with more accumulation, or a smaller seq_len")
+	tr, err := New(smallRun(t), narrow{reference.NewBackend(), 1 << 30})
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
 }

@@ -81,6 +81,7 @@ func writeDevices(w io.Writer, s device.Survey) {
 
 func writeCPU(w io.Writer, info backend.Info) {
 	fmt.Fprintf(w, "cpu        %s\n", info.Name)
+	detail(w, "kind", info.Kind.String())
 	detail(w, "driver", info.Driver)
 	if info.Memory > 0 {
 		detail(w, "memory", size(info.Memory))

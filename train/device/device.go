@@ -71,17 +71,23 @@ func Look() (Survey, error) {
 // choose decides for auto.
 func choose(devices []vulkan.DeviceInfo, err error) Choice {
 	if err != nil {
-		return Choice{CPU, "there is no Vulkan device: " + err.Error()}
+		return Choice{CPU, "there is no Vulkan device: " + reason(err)}
 	}
 	best, err := vulkan.Choose(devices, vulkan.Options{})
 	if err != nil {
-		return Choice{CPU, strings.TrimPrefix(err.Error(), "vulkan: ")}
+		return Choice{CPU, reason(err)}
 	}
 	why := fmt.Sprintf("%s is a GPU (%s)", best.Name, best.Kind)
 	if len(devices) > 1 {
 		why += ", the best of " + fmt.Sprint(len(devices)) + " Vulkan devices"
 	}
 	return Choice{fmt.Sprintf("%s:%d", Vulkan, best.Index), why}
+}
+
+// reason is what package vulkan says, without what the sentence around it says already.
+func reason(err error) string {
+	s := strings.TrimPrefix(err.Error(), "vulkan: ")
+	return strings.TrimPrefix(s, vulkan.ErrNoDevice.Error()+": ")
 }
 
 // Open opens a device by its name. why is not empty for auto. cpu never loads Vulkan.
@@ -108,7 +114,7 @@ func Open(name string) (dev backend.Backend, why string, err error) {
 	_, index, _ := strings.Cut(name, ":")
 	b, err := vulkan.Open(vulkan.Options{Device: index, Software: true})
 	if err != nil {
-		return nil, "", fmt.Errorf("device %s: %w", name, err)
+		return nil, "", err
 	}
 	return b, "", nil
 }
