@@ -311,17 +311,23 @@ func (b *Backend) waitForFences(fences []vk.Fence) error {
 	return vkx.Check("vkWaitForFences", vk.WaitForFences(b.dev.Handle, uint32(len(fences)), fences, vk.True, forever))
 }
 
-// dummyBuffer is what absent operands are bound to: kernels do not read it.
-func (b *Backend) dummyBuffer() (vkx.BufferRange, error) {
+// An absent operand is bound to a part of the dummy buffer, and kernels neither read nor write it then. Which part, goes round: a kernel that
+// could write it and one that could read it would look like a hazard to the validation layer if both had the same.
+const (
+	dummyBytes = 256
+	dummyCount = 256
+)
+
+func (b *Backend) dummyBuffer() (allocation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.dummy.block == nil {
 		var err error
-		if b.dummy, err = b.memory.allocate("the dummy buffer", onDevice, 256); err != nil {
-			return vkx.BufferRange{}, err
+		if b.dummy, err = b.memory.allocate("the dummy buffer", onDevice, dummyCount*dummyBytes); err != nil {
+			return allocation{}, err
 		}
 	}
-	return b.dummy.part(0, 256), nil
+	return b.dummy, nil
 }
 
 // commandBuffers is a command pool and what was made from it.

@@ -187,12 +187,16 @@ func (e *Executable) makeSets(pipelines map[pipelineKey]*pipeline) error {
 	index := map[string]int{}
 	var which [numSlots][]int
 	for slot := range which {
+		absent := 0
 		for _, l := range e.launches {
 			ranges := make([]vkx.BufferRange, len(l.bind))
 			for i, v := range l.bind {
-				if ranges[i] = dummy; v != nil {
+				if v != nil {
 					ranges[i] = e.place(v, slot)
+					continue
 				}
+				ranges[i] = dummy.part(absent%dummyCount*dummyBytes, dummyBytes)
+				absent++
 			}
 			key := fmt.Sprint(ranges)
 			at, ok := index[key]

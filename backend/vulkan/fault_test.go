@@ -185,7 +185,21 @@ func TestDriverOutOfMemory(t *testing.T) {
 	compile(t, b, p, newStore(t, b, p))
 }
 
+// needCache skips where the driver has nothing to keep: some releases of lavapipe give a header without its end.
+func needCache(t *testing.T) {
+	t.Helper()
+	b := openArith(t, Options{CacheDir: t.TempDir()})
+	p := chain(10, 1)
+	compile(t, b, p, newStore(t, b, p))
+	data, err := b.pipelines.content()
+	require.NoError(t, err)
+	if !b.cache.ours(data) {
+		t.Skipf("the driver's cache is no cache of its own: % x", data[:min(len(data), 32)])
+	}
+}
+
 func TestPipelineCacheOnDisk(t *testing.T) {
+	needCache(t)
 	dir := t.TempDir()
 	use := func() {
 		b := openArith(t, Options{CacheDir: dir})
@@ -219,6 +233,7 @@ func TestPipelineCacheOnDisk(t *testing.T) {
 
 // The cache is saved while a program runs too, not at the end alone: a run may be killed.
 func TestPipelineCacheIsSavedAfterCompile(t *testing.T) {
+	needCache(t)
 	b := openArith(t, Options{CacheDir: t.TempDir()})
 	b.saved = time.Time{}
 	p := chain(10, 1)

@@ -4,10 +4,17 @@ package vulkan
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
+	"github.com/vktrain/vktrain/train"
 )
 
 // openStats opens a device whose driver has pipeline statistics.
@@ -48,4 +55,117 @@ func TestSpills(t *testing.T) {
 	require.Equal(t, 64.0, vgprs)
 	_, known = (&KernelStats{Statistics: []Statistic{{Name: "Instructions"}}}).Spills()
 	require.False(t, known)
+}
+
+// everyProgram records what training, evaluation and generation run: each preset, and small models that between them take every axis of
+// a model's config. Nothing of it gets memory, so that size is no matter.
+func everyProgram(t *testing.T) []*graph.Program {
+	t.Helper()
+	var configs []model.Config
+	for _, name := range model.PresetNames() {
+		cfg, err := model.Preset(name)
+		require.NoError(t, err)
+		if cfg.NLayers = 1; cfg.VocabSize == 0 {
+			cfg.VocabSize = 512
+		}
+		configs = append(configs, cfg)
+	}
+	base, _ := tinyModel()
+	vary := func(change func(*model.Config)) {
+		cfg := base
+		cfg.VocabSize, cfg.DModel, cfg.HeadDim = 99, 96, 24
+		change(&cfg)
+		configs = append(configs, cfg)
+	}
+	for _, placement := range []string{"post", "pre", "peri", "olmo2", "none", "A+B+C"} {
+		vary(func(c *model.Config) { c.Placement = placement })
+	}
+	for _, norm := range []string{model.QKNormNone, model.QKNormRMS, model.QKNormRMSFull, model.QKNormLayerNorm, model.QKNormL2} {
+		vary(func(c *model.Config) { c.QKNorm, c.Norm, c.EmbedNorm = norm, model.NormLayer, true })
+	}
+	for _, mlp := range []string{model.MLPSwiGLU, model.MLPGELU, model.MLPReLU} {
+		vary(func(c *model.Config) { c.MLP, c.Gain, c.AttnSoftcap, c.LogitSoftcap = mlp, model.GainFrozen, 30, 20 })
+	}
+	for _, dim := range []int{2, 16, 32, 64, 128, 256} {
+		vary(func(c *model.Config) { c.HeadDim, c.Tied = dim, true })
+	}
+	var programs []*graph.Program
+	add := func(p *graph.Program, err error) {
+		require.NoError(t, err)
+		programs = append(programs, p)
+	}
+	for _, cfg := range configs {
+		// A sequence that is not a multiple of any tile, and logits of the widest vocabulary that a device with small bindings can see.
+		o := train.ProgramOptions{Batch: 1, SeqLen: min(cfg.SeqLen, 250), MaxNorm: 1, ZLoss: 1e-4}
+		add(train.StepProgram(cfg, o))
+		add(train.AccumulateProgram(cfg, o))
+		add(train.ApplyProgram(cfg, o))
+		add(train.EvalProgram(cfg, o))
+		add(train.LogitsProgram(cfg, o))
+	}
+	return append(programs, casts())
+}
+
+// casts has the operators that no model of today uses.
+func casts() *graph.Program {
+	b := graph.NewBuilder()
+	x := b.Input("x", graph.F32, 7, 33)
+	for _, to := range []graph.DType{graph.BF16, graph.F16} {
+		b.Output(to.String(), b.Cast(b.Cast(x, to), graph.F32))
+		b.Output(to.String()+" bits", b.Cast(x, to))
+	}
+	b.Output("softmax", b.Softmax(x))
+	return b.Build("casts")
+}
+
+// A kernel that needs more registers than there are keeps them in memory, many times slower: on AMD's own compiler, none does. This is run on
+// RADV without hardware for each generation of GPUs.
+func TestNoKernelSpills(t *testing.T) {
+	b := openStats(t, Options{})
+	b.submit = nil
+	stats, err := b.PipelineStats(everyProgram(t)...)
+	require.NoError(t, err)
+	told := 0
+	seen := map[string]bool{}
+	for _, s := range stats {
+		seen[s.Kernel] = true
+		n, known := s.Spills()
+		if !known {
+			continue
+		}
+		told++
+		scratch, _ := s.Find("Scratch size")
+		if n > 0 || scratch > 0 {
+			t.Errorf("%s %v spills %v registers, %v bytes of scratch memory", s.Kernel, s.Constants, n, scratch)
+		}
+	}
+	if os.Getenv("VKTRAIN_REQUIRE_STATISTICS") == "1" {
+		require.Equal(t, len(stats), told, "the driver tells of spills")
+	}
+	t.Logf("%d pipelines of %d kernels on %s", len(stats), len(seen), b.Info().Name)
+	t.Log("\n" + table(stats))
+}
+
+// table prints the worst of each kernel: registers, shared memory, code, and how many subgroups a SIMD unit can hold.
+func table(stats []KernelStats) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-24s %9s %6s %6s %6s %9s %9s\n", "kernel", "variants", "VGPRs", "SGPRs", "LDS", "code", "subgroups")
+	for i := 0; i < len(stats); {
+		k := i
+		worst := map[string]float64{"subgroups per simd": math.Inf(1)}
+		for ; k < len(stats) && stats[k].Kernel == stats[i].Kernel; k++ {
+			for _, s := range stats[k].Statistics {
+				name := strings.ToLower(s.Name)
+				if name == "subgroups per simd" {
+					worst[name] = min(worst[name], s.Value)
+				} else {
+					worst[name] = max(worst[name], s.Value)
+				}
+			}
+		}
+		fmt.Fprintf(&out, "%-24s %9d %6.0f %6.0f %6.0f %9.0f %9.0f\n", stats[i].Kernel, k-i,
+			worst["vgprs"], worst["sgprs"], worst["lds size"], worst["code size"], worst["subgroups per simd"])
+		i = k
+	}
+	return out.String()
 }
