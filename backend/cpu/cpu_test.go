@@ -86,28 +86,62 @@ func TestStepsDoNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, run))
 }
 
-func TestPanicIsAnErrorThatNamesTheNode(t *testing.T) {
+// one compiles a program of one operator with inputs x and u and the output y, all of n elements.
+func one(t *testing.T, n int, build func(g *graph.Builder, x, u *graph.Value) *graph.Value) *executable {
+	t.Helper()
 	b, err := New(Options{Threads: 3})
 	require.NoError(t, err)
-	defer b.Close()
+	t.Cleanup(func() { b.Close() })
 	g := graph.NewBuilder()
-	x := g.Input("x", graph.F32, 4)
-	g.Output("y", g.ReLU(x))
+	g.Output("y", build(g, g.Input("x", graph.F32, n), g.Input("u", graph.F32, n)))
 	s, err := b.NewStore(nil)
 	require.NoError(t, err)
-	ex, err := b.Compile(g.Build("p"), s)
+	e, err := b.Compile(g.Build("p"), s)
 	require.NoError(t, err)
-	e := ex.(*executable)
-	good := e.kernels[0]
-	e.kernels[0] = func() { b.pool.For(5, func(_, i int) { panic("broken kernel") }) }
-	require.NoError(t, e.Feed("x", make([]byte, 16)))
+	return e.(*executable)
+}
+
+func run(t *testing.T, e *executable, x, u []float32) ([]float32, error) {
+	t.Helper()
+	require.NoError(t, e.Feed("x", bytesOf(x)))
+	require.NoError(t, e.Feed("u", bytesOf(u)))
 	ticket, err := e.Submit()
 	require.NoError(t, err)
-	require.ErrorContains(t, e.Fetch(ticket, "y", make([]byte, 16)), "%relu = relu(%x): broken kernel")
+	y := make([]float32, len(x))
+	return y, e.Fetch(ticket, "y", bytesOf(y))
+}
+
+func TestPanicIsAnErrorThatNamesTheNode(t *testing.T) {
+	e := one(t, 4, func(g *graph.Builder, x, u *graph.Value) *graph.Value { return g.Add(x, u, nil) })
+	good := e.kernels[0]
+	e.kernels[0] = func() { e.b.pool.For(5, func(_, i int) { panic("broken kernel") }) }
+	x := make([]float32, 4)
+	_, err := run(t, e, x, x)
+	require.ErrorContains(t, err, "%add = add(%x, %u): broken kernel")
+	_, err = e.Profile()
+	require.ErrorContains(t, err, "broken kernel")
 	e.kernels[0] = good // the workers live on
-	ticket, err = e.Submit()
+	_, err = run(t, e, x, x)
 	require.NoError(t, err)
-	require.NoError(t, e.Fetch(ticket, "y", make([]byte, 16)))
+}
+
+func TestSubmitAfterCloseSaysSo(t *testing.T) {
+	e := one(t, 4, func(g *graph.Builder, x, u *graph.Value) *graph.Value { return g.Add(x, u, nil) })
+	require.NoError(t, e.Close())
+	_, err := e.Submit() // never fed either
+	require.ErrorIs(t, err, backend.ErrClosed)
+}
+
+// Far below zero e^-x overflows, but silu is still a number.
+func TestSiLUTail(t *testing.T) {
+	e := one(t, 4, func(g *graph.Builder, x, u *graph.Value) *graph.Value { return g.SwiGLU(x, u) })
+	x, u := []float32{-80, -88, -89, -95}, []float32{1, 1, 1e30, 1e30}
+	y, err := run(t, e, x, u)
+	require.NoError(t, err)
+	for i := range x {
+		want := float64(x[i]) / (1 + math.Exp(-float64(x[i]))) * float64(u[i])
+		require.InEpsilon(t, want, y[i], 1e-4, "silu(%v)", x[i]) // silu(-95) is subnormal, with fewer digits
+	}
 }
 
 func TestOptions(t *testing.T) {

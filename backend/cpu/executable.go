@@ -125,6 +125,9 @@ func (e *executable) Feed(name string, src []byte) error {
 
 // Submit queues a run.
 func (e *executable) Submit() (backend.Ticket, error) {
+	if err := e.check(); err != nil {
+		return 0, err
+	}
 	for _, v := range e.prog.Inputs() {
 		if !e.inputs[v.Name()].isFed {
 			return 0, fmt.Errorf("cpu: program %s: the input %q was never fed", e.prog.Name(), v.Name())
@@ -161,21 +164,35 @@ func (e *executable) run(i int) {
 	e.mu.Unlock()
 }
 
-func (e *executable) runNodes(s *slot) (err error) {
+func (e *executable) runNodes(s *slot) error {
+	for name, data := range s.inputs {
+		copy(bytesOf(e.inputs[name].memory), data)
+	}
+	if err := e.runKernels(nil); err != nil {
+		return err
+	}
+	for _, o := range e.outputs {
+		copy(s.outputs[o.name], o.memory)
+	}
+	return nil
+}
+
+// runKernels runs every node; a panic is an error that names its node. seconds gets each node's time unless it is nil.
+func (e *executable) runKernels(seconds []float64) (err error) {
 	node := 0
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("cpu: program %s: %s: %v", e.prog.Name(), e.prog.Nodes()[node], r)
 		}
 	}()
-	for name, data := range s.inputs {
-		copy(bytesOf(e.inputs[name].memory), data)
-	}
 	for node = range e.kernels {
+		if seconds == nil {
+			e.kernels[node]()
+			continue
+		}
+		start := time.Now()
 		e.kernels[node]()
-	}
-	for _, o := range e.outputs {
-		copy(s.outputs[o.name], o.memory)
+		seconds[node] = time.Since(start).Seconds()
 	}
 	return nil
 }
@@ -227,17 +244,20 @@ func (e *executable) Profile() ([]float64, error) {
 		}
 	}
 	seconds := make([]float64, len(e.kernels))
+	var failed error
 	err := e.b.after(func() {
 		for _, in := range e.inputs {
 			copy(bytesOf(in.memory), in.fed)
 		}
-		for i, k := range e.kernels {
-			start := time.Now()
-			k()
-			seconds[i] = time.Since(start).Seconds()
-		}
+		failed = e.runKernels(seconds)
 	})
-	return seconds, err
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return seconds, nil
 }
 
 // Close waits for what runs.

@@ -40,15 +40,32 @@ func softmaxGrad(c *compiler, n *graph.Node) func() {
 	})
 }
 
-// sigmoid is 1 / (1 + e^-x); exp(-x) may overflow to inf, which gives 0 as it should.
-func sigmoid(x float32) float32 { return 1 / (1 + exp(-x)) }
+// sigmoidTail is where e^-x nears overflow, and 1 / (1 + e^-x) is e^x to the last bit.
+const sigmoidTail = -88
+
+// sigmoid is 1 / (1 + e^-x).
+func sigmoid(x float32) float32 {
+	if x < sigmoidTail {
+		return exp(x)
+	}
+	return 1 / (1 + exp(-x))
+}
+
+// silu is x / (1 + e^-x), by halves in the tail, where e^x would be subnormal but the product is not.
+func silu(x float32) float32 {
+	if x < sigmoidTail {
+		h := exp(x / 2)
+		return x * h * h
+	}
+	return x / (1 + exp(-x))
+}
 
 func swiGLU(c *compiler, n *graph.Node) func() {
 	in, out := c.operands(n)
 	return c.overElems(len(out[0]), func(from, to int) {
 		gate, up, y := in[0][from:to], in[1][from:to], out[0][from:to]
 		for i, g := range gate {
-			y[i] = g / (1 + exp(-g)) * up[i]
+			y[i] = silu(g) * up[i]
 		}
 	})
 }

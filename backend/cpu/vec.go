@@ -82,7 +82,7 @@ func largest(x []float32) float32 {
 	return m
 }
 
-// finite tells whether no element is an inf or a NaN. It may say no of finite elements whose sum overflows.
+// finite tells whether no element is an inf or a NaN: 0 times either is a NaN, and times anything else a zero.
 func finite(x []float32) bool {
 	var s float32
 	for _, v := range x {
