@@ -12,6 +12,12 @@
 // the reference says depend on it. An infinity must come out as something that is not finite where the reference does not
 // stay finite, and must not touch elements that do not depend on it.
 //
+// # What is checked of programs
+//
+// Programs full of hazards, transformer blocks, training steps of models that differ in each of their axes, gradient accumulation,
+// evaluation beside training, a hundred steps of a loss curve, the exact invariants of normalised models, and golden models
+// of another implementation: every output, gradient and parameter against float64. And the contract of package backend, rule by rule.
+//
 // # Bounds
 //
 // The bound of an element is computed with the element, by error arithmetic in float64 (type num): each operation adds the
@@ -27,4 +33,6 @@
 //
 // and 2⁻¹²⁶ for each result, since devices may flush subnormal numbers to zero. The total is doubled: an implementation may
 // arrange a formula in another way. Where a step leaves float32's range, nothing is expected of what follows from it.
+//
+// In a whole program worst cases never meet, so its bounds follow these budgets by sampling: see noise.go.
 package conformance

@@ -34,7 +34,8 @@ func matMulCases() []opCase {
 	tt := graph.MatMulAttr{TransA: true, TransB: true}
 	list = append(list, matMulCase("TT", tt, nil, [3]int{33, 17, 65}, separate))
 	tt.Batched = true
-	return append(list, matMulCase("TT", tt, []int{5}, [3]int{7, 13, 3}, inPlace), linearOfSequence())
+	list = append(list, matMulCase("TT", tt, []int{5}, [3]int{7, 13, 3}, inPlace))
+	return append(list, ranks()...)
 }
 
 func matMulCase(name string, attr graph.MatMulAttr, batch []int, mnk [3]int, mode addendMode) opCase {
@@ -56,10 +57,16 @@ func matMulCase(name string, attr graph.MatMulAttr, batch []int, mnk [3]int, mod
 	return c
 }
 
-// linearOfSequence reads operands of other ranks as matrices: x (B, T, K), W (N, K).
-func linearOfSequence() opCase {
-	return opCase{name: "NT of rank 3 and addend", attr: graph.MatMulAttr{TransB: true},
-		in: []tensor{f32(2, 5, 19), f32(23, 19), f32(2, 5, 23)}, out: []tensor{f32(2, 5, 23)}}
+// ranks reads operands of other ranks as matrices, such as x (B, T, K) and W (N, K), and has a batch over two dimensions or more than
+// one dispatch may count.
+func ranks() []opCase {
+	linear := graph.MatMulAttr{TransB: true}
+	return []opCase{
+		{name: "NT of rank 1", attr: linear, in: []tensor{f32(19), f32(23, 19), {}}, out: []tensor{f32(23)}},
+		{name: "NT of rank 3 and addend", attr: linear, in: []tensor{f32(2, 5, 19), f32(23, 19), f32(2, 5, 23)}, out: []tensor{f32(2, 5, 23)}},
+		{name: "TN of rank 4", attr: graph.MatMulAttr{TransA: true}, in: []tensor{f32(2, 1, 5, 19), f32(10, 23), {}}, out: []tensor{f32(19, 23)}},
+		matMulCase("NN", graph.MatMulAttr{Batched: true}, []int{66000}, [3]int{2, 1, 3}, noAddend),
+	}
 }
 
 func matMulExtremes(k int) []variant {

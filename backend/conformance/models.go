@@ -273,7 +273,8 @@ func (t training) evaluated() (scenario, error) {
 
 const (
 	curveSteps   = 100
-	curveSamples = 2
+	curveSamples = 3
+	curveRate    = 3e-3 // at 1e-2 noise grows a hundred times more over the steps
 )
 
 // curve is the loss over a training run. Errors feed on themselves from step to step, so each step's bound is what noise has made of
@@ -288,7 +289,7 @@ func (t training) curve() (scenario, error) {
 		for step := range losses {
 			tokens, targets := text(r, t)
 			t.feed(m[0], tokens, targets)
-			m[0].Set("hyper", hyper(step+1, 1e-2, 0.9, 0.95, 1e-8, 0.1))
+			m[0].Set("hyper", hyper(step+1, curveRate, 0.9, 0.95, 1e-8, 0.1))
 			must(m[0].Run())
 			losses[step] = m[0].Get("loss")[0]
 			if (step+1)%10 == 0 {
