@@ -66,24 +66,20 @@ void main() {
     [[unroll]] for (uint j = 0; j < 2; j++)
       [[unroll]] for (uint i = 0; i < 4; i++) {
         seen[j][i] = !diagonal || col + 16 * j <= row4 * 4 + i;
-        if (seen[j][i] && s[j][i] > larger[i]) larger[i] = s[j][i];
+        larger[i] = seen[j][i] && s[j][i] > larger[i] ? s[j][i] : larger[i];
       }
     tops[tid] = larger;
     barrier();
     [[dont_unroll]] for (uint l = 0; l < 16; l++) {
       vec4 t = tops[row4 * 16 + l];
-      [[unroll]] for (uint i = 0; i < 4; i++) larger[i] = t[i] > larger[i] ? t[i] : larger[i];
+      larger = mix(larger, t, greaterThan(t, larger));
     }
-    vec4 fade;
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-      larger[i] = top[i] > larger[i] ? top[i] : larger[i];
-      fade[i] = exp_(top[i] - larger[i]);
-    }
+    larger = mix(larger, top, greaterThan(top, larger));
+    vec4 fade = exp_(top - larger);
     top = larger;
     vec4 part = vec4(0.0);
     [[unroll]] for (uint j = 0; j < 2; j++) {
-      vec4 p;
-      [[unroll]] for (uint i = 0; i < 4; i++) p[i] = seen[j][i] ? exp_(s[j][i] - top[i]) : 0.0;
+      vec4 p = mix(vec4(0.0), exp_(s[j] - top), seen[j]);
       weights[(col + 16 * j) * WEIGHTS + row4] = p;
       part += p;
     }

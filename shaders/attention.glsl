@@ -61,11 +61,9 @@ void product(inout vec4 s[2], uint chunk) {
 vec4 soft_cap(vec4 s, out vec4 slope) {
   slope = vec4(1.0);
   if (SOFT_CAP) {
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-      float t = tanh_(s[i] / cap);
-      s[i] = cap * t;
-      slope[i] = (1.0 - t) * (1.0 + t);
-    }
+    vec4 t = vec4(tanh_(s.x / cap), tanh_(s.y / cap), tanh_(s.z / cap), tanh_(s.w / cap));
+    s = cap * t;
+    slope = (1.0 - t) * (1.0 + t);
   }
   return s;
 }
@@ -100,14 +98,16 @@ vec4 soft_cap(vec4 s, out vec4 slope) {
     ACCUMULATE(acc, weights, diagonal ? row4 * 4 + 4 : 0, TILE) \
   }
 
-// Writes a chunk of the thread's four rows of a tensor, times a factor of each.
+// Writes a chunk of every thread's four rows of a tensor, times a factor of each, through shared memory.
 #define STORE(dst, acc, factor, base, stride, first, chunk) \
-  [[unroll]] for (uint i_ = 0; i_ < 4; i_++) { \
-    [[unroll]] for (uint j_ = 0; j_ < 4; j_++) { \
-      uint e_ = (chunk) * CHUNK + col * 4 + j_; \
-      if ((first) + row4 * 4 + i_ < positions && e_ < HEAD_DIM) \
-        dst[(base) + (row4 * 4 + i_) * (stride) + e_] = acc[i_][j_] * (factor)[i_]; \
-    } \
+  barrier(); \
+  [[unroll]] for (uint i_ = 0; i_ < 4; i_++) left[(row4 * 4 + i_) * STRIDE + col] = acc[i_] * (factor)[i_]; \
+  barrier(); \
+  [[dont_unroll]] for (uint i_ = tid; i_ < TILE * WIDTH; i_ += THREADS) { \
+    uint r_ = i_ / WIDTH; \
+    uint d_ = i_ % WIDTH; \
+    uint e_ = (chunk) * CHUNK + d_; \
+    if ((first) + r_ < positions && e_ < HEAD_DIM) dst[(base) + r_ * (stride) + e_] = left[r_ * STRIDE + d_ / 4][d_ % 4]; \
   }
 
 // Written out, not a loop, so that accumulators have constant indices and stay in registers; a driver drops what HEAD_DIM does not need.

@@ -1,5 +1,9 @@
 // The third pass of attention_grad: dk and dv. A group has 32 keys of one key head, and goes over the queries after them of each query head
 // that reads it, in order: the sums need no atomics and come out the same every time. Rows of the tiles are keys here, columns queries.
+// It sums HELD chunks of the head's elements: two gradients of a long head would take more registers than there are, so that one is split
+// among groups, which each recompute the logits.
+//! kernel attention_grad_kv_64 HELD=1
+//! kernel attention_grad_kv_128 HELD=2
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -19,26 +23,29 @@ layout(binding = 8) writeonly buffer B8 { float dv[]; };
 shared vec4 probs[TILE * WEIGHTS];
 shared vec4 slopes[TILE * WEIGHTS];
 
-// With one chunk, dout is there still.
+const uint PARTS = (HEAD_DIM + HELD * CHUNK - 1) / (HELD * CHUNK); // groups of a tile
+
+// Chunk c of this group. If it is the head's only one, dout is there still.
 #define ADD_QUERIES(c) \
   if (HEAD_DIM > CHUNK) { \
     if (c > 0) barrier(); \
-    LOAD(right, dout, q_base, stride, query, c) \
+    LOAD(right, dout, q_base, stride, query, first_chunk + c) \
     barrier(); \
   } \
   if (col * 4 < WIDTH) ACCUMULATE_KEYS(acc_v[c], probs, diagonal) \
   barrier(); \
-  LOAD(right, q, q_base, stride, query, c) \
+  LOAD(right, q, q_base, stride, query, first_chunk + c) \
   barrier(); \
   if (col * 4 < WIDTH) ACCUMULATE_KEYS(acc_k[c], slopes, diagonal)
 
 #define STORE_DK_DV(c) \
-  STORE(dk, acc_k[c], vec4(scale), kv_base, kv_stride, first, c) \
-  STORE(dv, acc_v[c], vec4(1.0), kv_base, kv_stride, first, c)
+  STORE(dk, acc_k[c], vec4(scale), kv_base, kv_stride, first, first_chunk + c) \
+  STORE(dv, acc_v[c], vec4(1.0), kv_base, kv_stride, first, first_chunk + c)
 
 void main() {
-  uint group = group_index();
-  if (group >= count) return;
+  if (group_index() >= count * PARTS) return;
+  uint group = group_index() / PARTS;
+  uint first_chunk = group_index() % PARTS * HELD;
   uint tile = group % tiles; // the longest first
   uint kv_head = group / tiles % kv_heads;
   uint batch = group / tiles / kv_heads;
@@ -49,9 +56,9 @@ void main() {
   float scale = HAS_SCALE ? scale_operand[0] : scale_value;
   uint sharing = heads / kv_heads;
 
-  vec4 acc_k[CHUNKS][4];
-  vec4 acc_v[CHUNKS][4];
-  [[unroll]] for (uint c = 0; c < CHUNKS; c++)
+  vec4 acc_k[HELD][4];
+  vec4 acc_v[HELD][4];
+  [[unroll]] for (uint c = 0; c < HELD; c++)
     [[unroll]] for (uint i = 0; i < 4; i++) acc_k[c][i] = acc_v[c][i] = vec4(0.0);
 
   [[dont_unroll]] for (uint step = 0; step < sharing * (tiles - tile); step++) {
@@ -83,18 +90,21 @@ void main() {
       float row_delta = there ? delta[row_base + r] : 0.0;
       vec4 slope;
       vec4 l = soft_cap(s[j] * scale, slope);
-      vec4 p, ds;
-      [[unroll]] for (uint i = 0; i < 4; i++) {
-        bool seen = there && (!diagonal || row4 * 4 + i <= r);
-        p[i] = seen ? exp_(l[i] - row_lse) : 0.0;
-        ds[i] = seen ? p[i] * (dp[j][i] - row_delta) * slope[i] : 0.0;
-      }
-      probs[r * WEIGHTS + row4] = p;
-      slopes[r * WEIGHTS + row4] = ds;
+      bvec4 seen;
+      [[unroll]] for (uint i = 0; i < 4; i++) seen[i] = there && (!diagonal || row4 * 4 + i <= r);
+      vec4 p = exp_(l - row_lse);
+      probs[r * WEIGHTS + row4] = mix(vec4(0.0), p, seen);
+      slopes[r * WEIGHTS + row4] = mix(vec4(0.0), p * (dp[j] - row_delta) * slope, seen);
     }
     barrier();
-    EACH_CHUNK(ADD_QUERIES)
+    { ADD_QUERIES(0) }
+#if HELD == 2
+    { ADD_QUERIES(1) }
+#endif
   }
 
-  EACH_CHUNK(STORE_DK_DV)
+  { STORE_DK_DV(0) }
+#if HELD == 2
+  { STORE_DK_DV(1) }
+#endif
 }

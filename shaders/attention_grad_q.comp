@@ -76,12 +76,10 @@ void main() {
     [[unroll]] for (uint j = 0; j < 2; j++) {
       vec4 slope;
       vec4 l = soft_cap(s[j] * scale, slope);
-      vec4 ds;
-      [[unroll]] for (uint i = 0; i < 4; i++) {
-        bool seen = !diagonal || col + 16 * j <= row4 * 4 + i;
-        ds[i] = seen ? exp_(l[i] - lse4[i]) * (dp[j][i] - delta4[i]) * slope[i] : 0.0;
-        dscale[i] += seen ? ds[i] * s[j][i] : 0.0;
-      }
+      bvec4 seen;
+      [[unroll]] for (uint i = 0; i < 4; i++) seen[i] = !diagonal || col + 16 * j <= row4 * 4 + i;
+      vec4 ds = mix(vec4(0.0), exp_(l - lse4) * (dp[j] - delta4) * slope, seen);
+      dscale += mix(vec4(0.0), ds * s[j], seen);
       weights[(col + 16 * j) * WEIGHTS + row4] = ds;
     }
     barrier();

@@ -1,25 +1,24 @@
 // Elementary functions with stated errors: Vulkan lets a driver's exp, log, sin and tanh be far worse, and each driver's differ.
 // The polynomials are minimax fits (Remez); "error" is theirs, to which rounding adds an ulp or two. NaN comes out as NaN by
-// arithmetic: comparisons are written so that a NaN takes the path that keeps it.
+// arithmetic, never through a comparison that an optimiser may take for a min or a max.
 
 // e^x; relative error 3e-9. 0 below -104, inf above 88.73.
-float exp_(float x) {
-  x = x > 89.0 ? 89.0 : x;
-  x = x < -104.0 ? -104.0 : x;
-  float k = floor(x * 1.44269504 + 0.5);
+vec4 exp_(vec4 x) {
+  vec4 k = clamp(floor(x * 1.44269504 + 0.5), -150.0, 129.0); // beyond 129 the polynomial grows past the largest float
   // ln 2 in two parts, the first of 9 bits: k times it is exact, with or without fused multiply-add.
-  float r = (x - k * 0.693359375) + k * 2.12194440e-4;
-  float p = 0.00139505416;
-  p = p * r + 0.00836891774;
+  vec4 r = (x - k * 0.693359375) + k * 2.12194440e-4;
+  vec4 p = 0.00139505416 * r + 0.00836891774;
   p = p * r + 0.041666206;
   p = p * r + 0.166665182;
   p = p * r + 0.5;
   p = p * r * r + r + 1.0;
   // 2^k in two factors, each a normal number.
-  int e = int(k);
-  int h = e >> 1;
-  return p * uintBitsToFloat(uint(h + 127) << 23) * uintBitsToFloat(uint(e - h + 127) << 23);
+  ivec4 e = ivec4(k);
+  ivec4 h = e >> 1;
+  p = p * uintBitsToFloat(uvec4(h + 127) << 23) * uintBitsToFloat(uvec4(e - h + 127) << 23);
+  return mix(p, vec4(0.0), lessThan(x, vec4(-104.0)));
 }
+float exp_(float x) { return exp_(vec4(x)).x; }
 
 // log x for normal x > 0; relative error 6e-9. log 0 = -inf; inf and NaN come out.
 float log_(float x) {
@@ -57,20 +56,17 @@ vec2 sigmoids(float x) {
   return x < 0.0 ? vec2(small, large) : vec2(large, small);
 }
 
-// tanh x; the polynomial's relative error is 4e-9.
+// tanh x; the polynomial, for small x, has a relative error of 4e-9.
 float tanh_(float x) {
   float a = abs(x);
-  if (a < 0.625) {
-    float z = x * x;
-    float p = -0.00571704516;
-    p = p * z + 0.020650588;
-    p = p * z - 0.0537434965;
-    p = p * z + 0.133314908;
-    p = p * z - 0.333332837;
-    return x + x * z * p;
-  }
+  float z = x * x;
+  float p = -0.00571704516;
+  p = p * z + 0.020650588;
+  p = p * z - 0.0537434965;
+  p = p * z + 0.133314908;
+  p = p * z - 0.333332837;
   float t = 1.0 - 2.0 / (exp_(2.0 * a) + 1.0);
-  return x < 0.0 ? -t : t;
+  return a < 0.625 ? x + x * z * p : x < 0.0 ? -t : t;
 }
 
 // exp(-x²/2), with the square's rounding error put right: it would be x²/2 times as large in the result.

@@ -1,5 +1,6 @@
 // matmul for devices that are a CPU: one subgroup a group, and no shared memory. Loads are what costs there and arithmetic is nearly
 // free, so each lane loads one of WIDTH steps of a row of op(a), and passes it to the others by broadcast while it goes over its own columns.
+// Branches cost compile time: loads past an end go to an element that is there, and the output is written by a loop.
 //! kernel matmul_subgroup_4 WIDTH=4 ROWS=8 COLS=8
 //! kernel matmul_subgroup_8 WIDTH=8 ROWS=16 COLS=8
 #version 450
@@ -25,6 +26,8 @@ layout(binding = 1) readonly buffer B1 { float b[]; };
 layout(binding = 2) readonly buffer B2 { float addend[]; };
 layout(binding = 3) writeonly buffer B3 { float c[]; };
 
+shared float tile[ROWS * COLS * WIDTH];
+
 // Step l0 + step of the inner dimension: the lane's columns of op(b), times every row's element.
 #define STEP(step) \
   { \
@@ -32,7 +35,7 @@ layout(binding = 3) writeonly buffer B3 { float c[]; };
     bool in_ = l_ < k; \
     uint at_ = b_base + (in_ ? l_ : 0u) * step_b; \
     float v_[COLS]; \
-    [[unroll]] for (uint j = 0; j < COLS; j++) v_[j] = in_ ? b[at_ + columns[j]] : 0.0; \
+    [[unroll]] for (uint j = 0; j < COLS; j++) v_[j] = mix(0.0, b[at_ + columns[j]], in_); \
     [[unroll]] for (uint i = 0; i < ROWS; i++) { \
       float u_ = subgroupBroadcast(u[i], step); \
       [[unroll]] for (uint j = 0; j < COLS; j++) acc[i][j] = fma(u_, v_[j], acc[i][j]); \
@@ -63,20 +66,25 @@ void main() {
       bool in_a = mine < k;
       uint at = a_base + (in_a ? mine : 0u) * step_a;
       float u[ROWS];
-      [[unroll]] for (uint i = 0; i < ROWS; i++) u[i] = in_a ? a[at + rows[i]] : 0.0;
+      [[unroll]] for (uint i = 0; i < ROWS; i++) u[i] = mix(0.0, a[at + rows[i]], in_a);
       STEP(0) STEP(1) STEP(2) STEP(3)
 #if WIDTH == 8
       STEP(4) STEP(5) STEP(6) STEP(7)
 #endif
     }
 
+    // Each lane reads back only what it wrote, so that no barrier is needed.
     [[unroll]] for (uint i = 0; i < ROWS; i++)
-      [[unroll]] for (uint j = 0; j < COLS; j++)
-        if (row0 + i < m && col0 + j * WIDTH < n) {
-          uint out_at = (z * m + row0 + i) * n + col0 + j * WIDTH;
-          float s = acc[i][j];
-          if (HAS_ADDEND) s += addend[out_at];
-          c[out_at] = s;
-        }
+      [[unroll]] for (uint j = 0; j < COLS; j++) tile[(i * COLS + j) * WIDTH + lane] = acc[i][j];
+    [[dont_unroll]] for (uint e = 0; e < ROWS * COLS; e++) {
+      uint row = row0 + e / COLS;
+      uint col = col0 + e % COLS * WIDTH;
+      if (row < m && col < n) {
+        uint out_at = (z * m + row) * n + col;
+        float s = tile[e * WIDTH + lane];
+        if (HAS_ADDEND) s += addend[out_at];
+        c[out_at] = s;
+      }
+    }
   }
 }

@@ -52,6 +52,23 @@ shared vec4 team_sums[TEAM * TM * TN / 4];
     dst[l_ * stride_ + o_ / 4][o_ % 4] = v_; \
   }
 
+// Writes row i of every thread through shared memory, so that neighbouring threads write neighbouring elements.
+#define WRITE_ROW(i) \
+  if (team == 0) \
+    [[unroll]] for (uint j = 0; j < TN / 4; j++) tile_a[ty * (BN / 4) + tx + j * COLS] = acc[i][j]; \
+  barrier(); \
+  [[dont_unroll]] for (uint e = gl_LocalInvocationIndex; e < BM / TM * BN; e += THREADS) { \
+    uint row = row0 + (e / BN + i / 4 * (BM / TM)) * 4 + i % 4; \
+    uint col = col0 + e % BN; \
+    if (row < m && col < n) { \
+      uint at = (z * m + row) * n + col; \
+      float s = tile_a[e / 4][e % 4]; \
+      if (HAS_ADDEND) s += addend[at]; \
+      c[at] = s; \
+    } \
+  } \
+  barrier();
+
 void main() {
   uint group = group_index();
   if (group >= tiles_m * tiles_n) return;
@@ -95,18 +112,9 @@ void main() {
     }
 #endif
 
-    // The first four of a thread's rows are neighbours, and so are the next four; columns likewise.
-    if (team == 0)
-      [[unroll]] for (uint i = 0; i < TM; i++)
-        [[unroll]] for (uint j = 0; j < TN; j++) {
-          uint row = row0 + (ty + i / 4 * (BM / TM)) * 4 + i % 4;
-          uint col = col0 + (tx + j / 4 * COLS) * 4 + j % 4;
-          if (row < m && col < n) {
-            uint at = (z * m + row) * n + col;
-            float s = acc[i][j / 4][j % 4];
-            if (HAS_ADDEND) s += addend[at];
-            c[at] = s;
-          }
-        }
+    WRITE_ROW(0) WRITE_ROW(1) WRITE_ROW(2) WRITE_ROW(3)
+#if TM == 8
+    WRITE_ROW(4) WRITE_ROW(5) WRITE_ROW(6) WRITE_ROW(7)
+#endif
   }
 }

@@ -2,9 +2,9 @@
 
 const vec2 NOTHING = vec2(LOWEST, 0.0);
 
-// A NaN is never the largest, but the sum keeps it.
+// A NaN is never the largest, but the sum keeps it; with an inf the sum is NaN, as exp(inf - inf) is (which an optimiser may take for 1).
 vec2 online_add(vec2 a, float x) {
-  if (x > a.x) return vec2(x, a.y * exp_(a.x - x) + exp_(x - x));
+  if (x > a.x) return vec2(x, a.y * exp_(a.x - x) + uintBitsToFloat(is_finite(x) ? 0x3f800000u : 0x7fc00000u));
   return vec2(a.x, a.y + exp_(x - a.x));
 }
 

@@ -11,8 +11,8 @@ type attentionPush struct {
 	ScaleValue, Cap                         float32
 }
 
-// attention is a pass with a workgroup for each tile of each of so many heads of the batch.
-func (d *deviceCaps) attention(kernel string, n *graph.Node, q, scale *graph.Value, heads int, bind ...*graph.Value) dispatch {
+// attention is a pass with `parts` workgroups for each tile of each of so many heads of the batch.
+func (d *deviceCaps) attention(kernel string, n *graph.Node, q, scale *graph.Value, heads, parts int, bind ...*graph.Value) dispatch {
 	at := graph.AttrOf[graph.AttentionAttr](n)
 	batch, positions := q.Shape()[0], q.Shape()[1]
 	tiles := ceilDiv(positions, attentionTile)
@@ -22,7 +22,7 @@ func (d *deviceCaps) attention(kernel string, n *graph.Node, q, scale *graph.Val
 		push: attentionPush{
 			uint32(positions), uint32(at.Heads), uint32(at.KVHeads), uint32(tiles), uint32(count), float32(at.Scale), at.SoftCap,
 		},
-		bind: bind, groups: d.grid(count),
+		bind: bind, groups: d.grid(count * parts),
 	}
 }
 
@@ -39,7 +39,7 @@ func lowerAttention(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	}
 	q, k, v, scale, o, lse := n.In[0], n.In[1], n.In[2], n.In[3], n.Out[0], n.Out[1]
 	heads := graph.AttrOf[graph.AttentionAttr](n).Heads
-	return []dispatch{d.attention("attention", n, q, scale, heads, q, k, v, scale, o, lse)}, nil
+	return []dispatch{d.attention("attention", n, q, scale, heads, 1, q, k, v, scale, o, lse)}, nil
 }
 
 type attentionDeltaPush struct{ RowCount, N, Heads, Positions uint32 }
@@ -59,8 +59,12 @@ func lowerAttentionGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		push: attentionDeltaPush{uint32(rows), uint32(at.HeadDim), uint32(at.Heads), uint32(q.Shape()[1])},
 		bind: []*graph.Value{do, o, delta}, groups: d.grid(ceilDiv(rows, rowThreads/lanes)),
 	}
-	second := d.attention("attention_grad_q", n, q, scale, at.Heads, do, q, k, v, lse, scale, delta, dq, dscale)
+	second := d.attention("attention_grad_q", n, q, scale, at.Heads, 1, do, q, k, v, lse, scale, delta, dq, dscale)
 	second.barrier = true
-	third := d.attention("attention_grad_kv", n, q, scale, at.KVHeads, do, q, k, v, lse, scale, delta, dk, dv)
+	kernel, parts := "attention_grad_kv_64", 1
+	if at.HeadDim > 64 {
+		kernel, parts = "attention_grad_kv_128", ceilDiv(at.HeadDim, 128)
+	}
+	third := d.attention(kernel, n, q, scale, at.KVHeads, parts, do, q, k, v, lse, scale, delta, dk, dv)
 	return []dispatch{first, second, third}, nil
 }
