@@ -23,7 +23,6 @@ var attentionShapes = []struct {
 	{1, 9, 2, 1, 128, false, 0},
 	{1, 5, 2, 2, 256, true, 0},
 	{1, 3, 1, 1, 130, false, 0},
-	{300, 1, 220, 220, 2, false, 0}, // 66000 rows of one position
 }
 
 // attentionShape is a row of the table as tensors.
