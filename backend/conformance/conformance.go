@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -112,13 +113,26 @@ func selectCases(o Options) ([]testCase, error) {
 	return list, nil
 }
 
+// caseError is the panic that ends a case which cannot go on.
+type caseError struct{ error }
+
+// must ends the case if err is not nil.
+func must(err error) {
+	if err != nil {
+		panic(caseError{err})
+	}
+}
+
 // result runs one case. A panic of the backend is a failure of the case.
 func (c testCase) result(b backend.Backend, o Options) (r Result) {
 	start := time.Now()
 	r.Case = c.Case
 	defer func() {
-		if p := recover(); p != nil {
-			r.Error = fmt.Sprintf("panic: %v", p)
+		p := recover()
+		if err, ok := p.(caseError); ok {
+			r.Error = err.Error()
+		} else if p != nil {
+			r.Error = fmt.Sprintf("panic: %v\n%s", p, debug.Stack())
 		}
 		r.Seconds = time.Since(start).Seconds()
 	}()

@@ -40,7 +40,7 @@ func contractCases() []testCase {
 				for _, f := range slices.Backward(k.closers) {
 					k.errs = append(k.errs, f())
 				}
-				if err, ok := p.(contractError); ok {
+				if err, ok := p.(caseError); ok {
 					k.errs = append(k.errs, err.error)
 				} else if p != nil {
 					panic(p)
@@ -62,14 +62,11 @@ type contract struct {
 	closers []func() error
 }
 
-// contractError ends a case that cannot go on.
-type contractError struct{ error }
-
 // need ends the case if err is not nil.
 func (k *contract) need(err error, what string) {
 	k.checks++
 	if err != nil {
-		panic(contractError{fmt.Errorf("%s: %w", what, err)})
+		panic(caseError{fmt.Errorf("%s: %w", what, err)})
 	}
 }
 

@@ -85,10 +85,32 @@ func openGolden(files fs.FS, name string) (*golden, error) {
 			g.file, err = checkpoint.ReadSafetensors(at, info.Size())
 		}
 	}
+	if err == nil {
+		err = g.checkShapes()
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s.safetensors: %w", name, err), f.Close())
 	}
 	return g, nil
+}
+
+// checkShapes returns an error if the file lacks a tensor that a run starts from, or has it in another shape.
+func (g *golden) checkShapes() error {
+	batches := graph.Shape{g.Optimizer.Steps, g.Batch, g.Config.SeqLen}
+	want := map[string]graph.Shape{"tokens": batches, "targets": batches}
+	for _, p := range g.Config.Params() {
+		want["param."+p.Name] = p.Shape
+	}
+	for _, name := range sortedKeys(want) {
+		info, ok := g.file.Info(name)
+		switch {
+		case !ok:
+			return fmt.Errorf("it has no tensor %q", name)
+		case !slices.Equal(info.Shape, want[name]):
+			return fmt.Errorf("%s has the shape %v, the config says %v", name, info.Shape, want[name])
+		}
+	}
+	return nil
 }
 
 func (g *golden) describe(files fs.FS) error {
@@ -109,7 +131,7 @@ func (g *golden) describe(files fs.FS) error {
 func (g *golden) floats(name string) []float64 {
 	x, err := g.file.Float64s(name)
 	if err != nil {
-		panic(err)
+		panic(caseError{err})
 	}
 	return x
 }
@@ -118,7 +140,7 @@ func (g *golden) floats(name string) []float64 {
 func (g *golden) batch(name string, step int) []int32 {
 	all, err := g.file.Int64s(name)
 	if err != nil {
-		panic(err)
+		panic(caseError{err})
 	}
 	x := make([]int32, g.Batch*g.Config.SeqLen)
 	for i := range x {
@@ -148,9 +170,7 @@ func (g *golden) run(machines []machine, see func(name string, x []float64)) {
 	var losses, norms []float64
 	for step := range g.Optimizer.Steps {
 		g.feed(m, step)
-		if err := m.Run(); err != nil {
-			panic(err)
-		}
+		must(m.Run())
 		losses, norms = append(losses, m.Get("loss")...), append(norms, m.Get("grad_norm")...)
 		if step == 0 {
 			g.seeFirst(m, see)

@@ -1,9 +1,9 @@
 package conformance
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -44,8 +44,19 @@ func TestGoldenModelsInFloat64(t *testing.T) {
 func TestGoldenFoldersThatAreNone(t *testing.T) {
 	_, err := goldenCases(t.TempDir())
 	require.ErrorContains(t, err, "index.json")
-	files := fstest.MapFS{"a.json": {Data: []byte(`{"batch": 0}`)}, "b.json": {Data: []byte(strings.Repeat("x", 3))}}
-	for name, want := range map[string]string{"a": "a.json: batch 0", "b": "b.json", "c": "c.json"} {
+	good, err := goldenFiles("")
+	require.NoError(t, err)
+	model, err := fs.ReadFile(good, "peri_rms_odd.json")
+	require.NoError(t, err)
+	tensors, err := fs.ReadFile(good, "pre_rms_tied.safetensors")
+	require.NoError(t, err)
+	files := fstest.MapFS{
+		"zero.json": {Data: []byte(`{"batch": 0}`)}, "text.json": {Data: []byte("xxx")}, "alone.json": {Data: model},
+		"short.json": {Data: model}, "short.safetensors": {Data: []byte("xxx")},
+		"other.json": {Data: model}, "other.safetensors": {Data: tensors},
+	}
+	for name, want := range map[string]string{"zero": "zero.json: batch 0", "text": "text.json", "none": "none.json", "alone": "alone.safetensors",
+		"short": "short.safetensors: not a safetensors file", "other": "other.safetensors: it has no tensor"} {
 		_, err := openGolden(files, name)
 		require.ErrorContains(t, err, want)
 	}

@@ -160,13 +160,6 @@ func block(c model.Config, batch int) (scenario, error) {
 	return scenario{programs: []*graph.Program{b.Build("block")}, run: run}, nil
 }
 
-// must turns an error of a run into the case's failure.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
 // steps are three whole steps, with every gradient of each and the parameters in the end.
 func (t training) steps() (scenario, error) {
 	p, err := t.step(true)

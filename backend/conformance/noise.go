@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/conformance/reference"
@@ -117,13 +118,22 @@ func (s scenario) measure() (exact map[string][]float64, moves spread) {
 	if samples == 0 {
 		samples = noiseSamples
 	}
+	var mu sync.Mutex
+	var wait sync.WaitGroup
 	for i := range samples {
-		r := rand.New(rand.NewPCG(uint64(i), 1))
-		s.onReference(func(m *reference.Machine) machine {
-			addNoise(m, r)
-			return storing{m, r}
-		}, func(name string, x []float64) { moves.sample(name, exact[name], x) })
+		wait.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			s.onReference(func(m *reference.Machine) machine {
+				addNoise(m, r)
+				return storing{m, r}
+			}, func(name string, x []float64) {
+				mu.Lock()
+				defer mu.Unlock()
+				moves.sample(name, exact[name], x)
+			})
+		})
 	}
+	wait.Wait()
 	return exact, moves
 }
 

@@ -169,7 +169,9 @@ func dotNum(a, b []num) num {
 	for i, x := range a {
 		y := b[i]
 		v += x.v * y.v
-		e += scaled(x.v, y.e) + scaled(y.v, x.e) + scaled(x.e, y.e)
+		if x.e != 0 || y.e != 0 {
+			e += scaled(x.v, y.e) + scaled(y.v, x.e) + scaled(x.e, y.e)
+		}
 		mag += math.Abs(x.v * y.v)
 	}
 	return sumResult(v, e, mag, len(a))
