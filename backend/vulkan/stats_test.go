@@ -14,6 +14,7 @@ import (
 
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
+	"github.com/vktrain/vktrain/shaders"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -103,11 +104,11 @@ func everyProgram(t *testing.T) []*graph.Program {
 		add(train.EvalProgram(cfg, o))
 		add(train.LogitsProgram(cfg, o))
 	}
-	return append(programs, casts())
+	return append(programs, unused(t))
 }
 
-// casts has the operators that no model of today uses.
-func casts() *graph.Program {
+// unused has the operators that no model of today uses.
+func unused(t *testing.T) *graph.Program {
 	b := graph.NewBuilder()
 	x := b.Input("x", graph.F32, 7, 33)
 	for _, to := range []graph.DType{graph.BF16, graph.F16} {
@@ -115,7 +116,10 @@ func casts() *graph.Program {
 		b.Output(to.String()+" bits", b.Cast(x, to))
 	}
 	b.Output("softmax", b.Softmax(x))
-	return b.Build("casts")
+	dx, err := b.Grad(b.Sum(b.Softmax(x), nil), b.Fill(b.Temp("one", graph.F32, 1), 1), []*graph.Value{x}, nil)
+	require.NoError(t, err)
+	b.Output("dx", dx[0])
+	return b.Build("unused")
 }
 
 // A kernel that needs more registers than there are keeps them in memory, many times slower: on AMD's own compiler, none does. This is run on
@@ -137,6 +141,11 @@ func TestNoKernelSpills(t *testing.T) {
 		scratch, _ := s.Find("Scratch size")
 		if n > 0 || scratch > 0 {
 			t.Errorf("%s %v spills %v registers, %v bytes of scratch memory", s.Kernel, s.Constants, n, scratch)
+		}
+	}
+	for _, k := range shaders.All() {
+		if !strings.HasPrefix(k.Name, "matmul_subgroup_") { // those are for devices that are a CPU
+			require.True(t, seen[k.Name], "no program here uses kernel %s", k.Name)
 		}
 	}
 	if os.Getenv("VKTRAIN_REQUIRE_STATISTICS") == "1" {
