@@ -358,7 +358,7 @@ func countUp(b *Backend, n, runs int, x float32) error {
 
 func TestProfileTimesEachNode(t *testing.T) {
 	const n = 1 << 12
-	arithSpin = 200
+	arithSpin = 20
 	defer func() { arithSpin = 0 }()
 	b := openArith(t, Options{})
 	p := chain(n, 2*profileNodes) // more than one submission
