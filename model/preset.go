@@ -11,7 +11,7 @@ var presets = []struct {
 	name   string
 	config func() Config
 }{
-	{"nano", func() Config { return sized(96, 3, 3, 256, 128) }},    // 0.43 M
+	{"nano", func() Config { return sized(96, 3, 6, 256, 128) }},    // 0.43 M
 	{"tiny", func() Config { return sized(192, 6, 6, 512, 128) }},   // 2.86 M
 	{"small", func() Config { return sized(384, 8, 6, 1024, 256) }}, // 14.95 M
 

@@ -93,9 +93,9 @@ type recipe struct {
 // recipes hold the training settings of model presets. Those of the paper's models are its table 2: 256 sequences a step, 14,400 steps,
 // weight decay 0.033, the best learning rate.
 var recipes = map[string]recipe{
-	"nano":  {batch: 8, accumulation: 1, steps: 600, lr: 1e-2, weightDecay: 0.1, vocab: 512, evalBatches: 32},
-	"tiny":  {batch: 8, accumulation: 1, steps: 1000, lr: 4e-3, weightDecay: 0.1, vocab: 512, evalBatches: 32},
-	"small": {batch: 16, accumulation: 1, steps: 3000, lr: 3e-3, weightDecay: 0.1, vocab: 1024, evalBatches: 32},
+	"nano":  {batch: 8, accumulation: 1, steps: 700, lr: 7e-3, weightDecay: 0.05, vocab: 1024, evalBatches: 16},
+	"tiny":  {batch: 8, accumulation: 1, steps: 1000, lr: 5e-3, weightDecay: 0.1, vocab: 1024, evalBatches: 16},
+	"small": {batch: 16, accumulation: 1, steps: 3000, lr: 3e-3, weightDecay: 0.1, vocab: 2048, evalBatches: 32},
 	"gpt2":  {batch: 4, accumulation: 8, steps: 10000, lr: 2e-3, weightDecay: 0.1, vocab: 16384, evalBatches: 64},
 
 	"peri-400m": {batch: 1, accumulation: 256, steps: 14400, lr: 2e-3, weightDecay: 0.033, vocab: 32768, evalBatches: 256},

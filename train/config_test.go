@@ -108,7 +108,7 @@ func TestConfigErrorsSayWhatToDo(t *testing.T) {
 		{"lr=NaN", `lr: NaN is not possible: use a positive number`},
 		{"lr=1e-60", `lr: 1e-60 is not possible: use a positive number`},
 		{"clip=-1", `clip: -1 is not possible: use a positive number or 0`},
-		{"min_lr=1", `min_lr: 1 is over lr 0.01: lower it, or use -1 for lr/10`},
+		{"min_lr=1", `min_lr: 1 is over lr 0.007: lower it, or use -1 for lr/10`},
 		{"beta2=1", `beta2: 1 is not possible: use a number from 0 to below 1, such as 0.9 for beta1 and 0.95 for beta2`},
 		{"seed=-1", `seed: "-1" is no whole number from 0 to 2^64-1`},
 		{"model.tied=yes", `model.tied: "yes" is no switch: use true or false`},
