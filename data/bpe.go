@@ -122,6 +122,7 @@ type joint struct {
 	pair pair
 }
 
+//lint:ignore U1000 queue calls it through its constraint
 func (j joint) before(o joint) bool {
 	return j.order < o.order || j.order == o.order && j.at < o.at
 }

@@ -49,6 +49,7 @@ type candidate struct {
 	pair pair
 }
 
+//lint:ignore U1000 queue calls it through its constraint
 func (c candidate) before(o candidate) bool {
 	switch {
 	case c.n != o.n:

@@ -55,9 +55,6 @@ func i32(n int, shape ...int) tensor {
 	return tensor{shape: shape, fill: index(0, n), dtype: graph.I32}
 }
 
-// result of the same shape as an input has.
-func like(t tensor) tensor { return tensor{shape: t.shape, dtype: t.dtype} }
-
 // scaleBy multiplies some inputs.
 func scaleBy(by float64, operands ...int) func([][]float64, *rand.Rand) {
 	return func(in [][]float64, _ *rand.Rand) {

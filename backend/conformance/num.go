@@ -177,7 +177,3 @@ func dotNum(a, b []num) num {
 	return sumResult(v, e, mag, len(a))
 }
 
-// minNum of two.
-func minNum(a, b num) num {
-	return num{math.Min(a.v, b.v), math.Max(a.e, b.e)}
-}

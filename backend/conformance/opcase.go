@@ -168,7 +168,7 @@ func (c *opCase) compile(b backend.Backend, op graph.Op, bound bounder) (*opRun,
 		return nil, fmt.Errorf("NewStore: %w", err)
 	}
 	if r.exe, err = b.Compile(r.prog, r.store); err != nil {
-		return nil, errors.Join(fmt.Errorf("Compile: %w", err), r.store.Close())
+		return nil, errors.Join(fmt.Errorf("compile: %w", err), r.store.Close())
 	}
 	return r, nil
 }

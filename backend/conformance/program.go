@@ -49,7 +49,7 @@ func newDevices(b backend.Backend, programs []*graph.Program) (list []*device, e
 	for _, p := range programs {
 		exe, err := b.Compile(p, store)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("Compile %s: %w", p.Name(), err), closeDevices(store, list))
+			return nil, errors.Join(fmt.Errorf("compile %s: %w", p.Name(), err), closeDevices(store, list))
 		}
 		list = append(list, &device{prog: p, store: store, exe: exe})
 	}
