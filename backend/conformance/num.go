@@ -176,4 +176,3 @@ func dotNum(a, b []num) num {
 	}
 	return sumResult(v, e, mag, len(a))
 }
-
