@@ -14,58 +14,59 @@ var storyRules = map[string]string{
 
 	"opening": `4* One {weather} {day}, {child} {went} to the {place=place}.
 		| Once upon a time, {child} lived by a {size} {place=place}.
-		| 2* On a {weather} {day}, {child} sat by the {place=place}.`,
+		| 2* On a {weather} {day}, {child} {sang} by the {place=place}.`,
 	"child":   `{hero=girl} | {hero=boy}`,
-	"weather": `hot | cold | wet | fine | nice | bad | sad | gray`,
+	"weather": `hot | cold | wet | fine | nice | bad | sad | long`,
 	"day":     `2* day | night`,
 	"went":    `went | came | ran | rode`,
-	"size":    `big | small | tall | fine | nice | old | wet | new`,
+	"size":    `big | small | tall | fine | nice | long | wet | new`,
+	"color":   `red | blue | green | black | white | gray | gold | pink`,
 
-	"find": `4* {hero.He} {saw} {thing} {hide}.
-		| 2* Then {hero.he} {saw} {thing} {hide}.`,
+	"find": `4* {hero.He} {saw} {thing} {where}.
+		| 2* Then {hero.he} {saw} {thing} {where}.`,
 	"saw":    `saw | got | had | hid`,
-	"thing":  `5* a {size} {shade=color} {object=one} | 3* {number} {size} {shade=color} {object=many}`,
+	"thing":  `5* a {size} {color} {object=one} | 3* {number} {size} {color} {object=many}`,
 	"number": `two | three | six | nine | ten`,
-	"hide":   `{under} a {size} {spot}`,
-	"under":  `in | by | on | near`,
-	"spot":   `tree | bush | rock | log | wall | hall | tent | box | bed | well`,
+	"where":  `{by} a {size} {spot}`,
+	"by":     `by | near | under | behind`,
+	"spot":   `tree | bush | rock | log | wall | tent | box | bed | gate | cart`,
 
 	"meet": `Then a {mood} {color} {friend=animal} {came}.`,
-	"mood": `kind | shy | fat | bold | glad | sad | bad | mad | old | wet | sick | big`,
+	"mood": `kind | shy | fat | bold | glad | sad | bad | mad | wet | sick | big | calm`,
 	"came": `came by | ran up | sat down | got up | woke up`,
 
-	"answer": `4* "{question} {asked} the {friend}. {reply} | 2* It {sat} {how}. | `,
+	"answer": `4* "{question} {asked} the {friend}. {reply} | 2* It {sang} {how}. | `,
 	"question": `3* Can I {try} {object.it}?"
 		| 2* {object.Is} {object.that} your {object}?"`,
 	"try":   `see | hold | have | keep | use | take | hide`,
 	"asked": `asked | said`,
-	"reply": `3* "{yes}," said {hero}. | 2* {hero} {sat} {how}. | `,
+	"reply": `3* "{yes}," said {hero}. | 2* {hero.He} {sang} {how}. | `,
 	"yes":   `Yes | No | Sure | Wait | Well | Look`,
-	"sat":   `sat | sang | ran | sat up | woke up | got up`,
-	"how":   `again | too | now | in bed | all day | all night | a lot`,
+	"sang":  `sang | sat | ran | hid | slept | danced`,
+	"how":   `again | too | now | all {day} | a lot | in bed`,
 
 	"plot":  `{lose} | {share} | {trade} | {spoil} | {quest}`,
-	"lose":  `But a {size} {color} {thief} took {object.it}. The {friend} {went} {hide} and got {object.it} back.`,
-	"color": `red | blue | green | black | white | gray | gold | pink`,
+	"lose":  `But a {size} {color} {thief} took {object.it}. The {friend} {went} {where} and got {object.it} back.`,
 	"thief": `man | bird | wave | bat | rat | king`,
 
-	"share": `They had fun with {object.it} all {day}. The {friend} {sat} {how}.`,
+	"share": `They had fun with {object.it} all {day}. The {friend} {sang} {how}.`,
 
-	"trade": `The {friend} gave {number} {size} {gift=food} for {object.it}. {hero} {ate} the {gift} {how}.`,
+	"trade": `The {friend} gave {number} {size} {gift=food} for {object.it}. {hero.He} {ate} the {gift} {how}.`,
 	"ate":   `ate | had | hid | got`,
 
-	"spoil": `Then the {object} fell in the {mud}. "Oh no!" said {hero}. The {friend} got {object.it} out with a {size} {rope}.`,
-	"mud":   `mud | well | lake | sea | wall | sand`,
+	"spoil": `Then {object.they} fell in the {mud}. "Oh no!" said {hero}. The {friend} got {object.it} out with a {size} {rope}.`,
+	"mud":   `mud | well | lake | sea | sand`,
 	"rope":  `rope | net | stick | log | fan | hand`,
 
-	"quest": `They took {object.it} to a {mood} {owner=person}. "{yes}," said the {owner}, and gave them {number} {color} {gift=food}.`,
+	"quest": `So they took {object.it} to a {mood} {owner=person}. "{yes}," said the {owner}, and gave them {number} {color} {gift=food}.`,
 
-	"feeling": `3* {hero} was {glad} and {glad}. | 2* "What a {size} {day}!" said {hero}. | `,
-	"glad":    `glad | sad | shy | bold | hot | cold | wet | mad | old | sick`,
+	"feeling": `3* {hero} was {glad} and {hot}. | 2* "What a {weather} {day}!" said {hero}. | `,
+	"glad":    `glad | sad | shy | bold | mad | calm`,
+	"hot":     `hot | cold | wet | sick | fat | well`,
 
 	"close": `3* They {went} home and {ate} {number} {size} {meal=food}.
-		| 2* From that day on, {hero} and the {friend} {sat} every {day}.
-		| 2* That night, {hero.he} saw the {shade} {object} again.`,
+		| 2* From that day on, {hero} and the {friend} {sang} every {day}.
+		| 2* That night, {hero.he} {saw} the {object} {where}.`,
 }
 
 // storyList is a table of entries: its first column is the name, forms names the others.
@@ -77,25 +78,22 @@ type storyList struct {
 
 var storyLists = map[string]storyList{
 	"girl": {
-		same: "He=She he=she his=her",
+		same: "He=She he=she",
 		rows: "Jan | Nan | Jen | Jill | Kay | Pam | Kim | Sue",
 	},
 	"boy": {
-		same: "He=He he=he his=his",
+		same: "He=He he=he",
 		rows: "Dan | Ben | Bill | Ray | Nick | Ted | Sam | Tim",
 	},
 	"place": {
 		rows: "sea | hill | lake | mill | barn | park | wood | cave | town | inn",
 	},
-	"color": {
-		rows: "red | blue | green | black | white | gray | gold | pink",
-	},
 	"one": {
-		same: "it=it Is=Is that=that",
+		same: "it=it they=it Is=Is that=that",
 		rows: "kite | ball | bell | book | boat | coat | cap | hat | map | fan",
 	},
 	"many": {
-		same: "it=them Is=Are that=those",
+		same: "it=them they=they Is=Are that=those",
 		rows: "keys | pots | pens | mugs | rings | socks",
 	},
 	"animal": {
