@@ -162,16 +162,20 @@ func (m *module) add(in inst) error {
 		m.entryPoints = append(m.entryPoints, in)
 	case opExecutionMode:
 		m.modes = append(m.modes, in)
-	case opTypeVoid, opTypeBool, opTypeInt, opTypeFloat, opTypeVector, opTypeArray, opTypeRuntimeArray, opTypeStruct, opTypePointer:
-		m.defs[in.arg[0]] = in
+	case opTypeVoid, opTypeBool, opTypeInt, opTypeFloat, opTypePointer:
+		return m.define(in.arg[0], in)
+	case opTypeVector, opTypeArray, opTypeRuntimeArray:
+		return m.define(in.arg[0], in, in.arg[1])
+	case opTypeStruct:
+		return m.define(in.arg[0], in, in.arg[1:]...)
 	case opSpecConstantTrue, opSpecConstantFalse, opSpecConstant:
 		m.specs = append(m.specs, in.arg[1])
-		m.defs[in.arg[1]] = in
+		return m.define(in.arg[1], in, in.arg[0])
 	case opConstantTrue, opConstantFalse, opConstant, opConstantComposite, opSpecComposite:
-		m.defs[in.arg[1]] = in
+		return m.define(in.arg[1], in, in.arg[0])
 	case opVariable:
 		m.variables = append(m.variables, in.arg[1])
-		m.defs[in.arg[1]] = in
+		return m.define(in.arg[1], in, in.arg[0])
 	case opDecorate:
 		m.decorations[in.arg[0]] = append(m.decorations[in.arg[0]], decoration{in.arg[1], in.arg[2:]})
 	case opMemberDecorate:
@@ -180,6 +184,20 @@ func (m *module) add(in inst) error {
 	case opAtomicFMin, opAtomicFMax, opAtomicFAdd:
 		m.floatAtomics = true
 	}
+	return nil
+}
+
+// define keeps an instruction by its result. What it is made of must be there already, so that no type contains itself.
+func (m *module) define(id uint32, in inst, parts ...uint32) error {
+	if _, ok := m.defs[id]; ok {
+		return fmt.Errorf("%%%d is defined twice", id)
+	}
+	for _, p := range parts {
+		if _, ok := m.defs[p]; !ok {
+			return fmt.Errorf("%%%d is made of %%%d, which is not defined", id, p)
+		}
+	}
+	m.defs[id] = in
 	return nil
 }
 

@@ -1,0 +1,109 @@
+package shaders_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/shaders"
+	"github.com/vktrain/vktrain/tools/spirv/build"
+)
+
+func TestBinariesAreFresh(t *testing.T) {
+	stale, err := build.Stale(".")
+	require.NoError(t, err)
+	require.Empty(t, stale, "run `go generate ./shaders`")
+}
+
+// What every Vulkan 1.1 device has.
+func TestKernelsStayOnTheFloor(t *testing.T) {
+	allowed := []string{"Shader"}
+	subgroups := []string{"GroupNonUniform", "GroupNonUniformBallot", "Shader"} // for devices that are a CPU, which are asked for them
+	require.NotEmpty(t, shaders.All())
+	for _, k := range shaders.All() {
+		want := allowed
+		if strings.HasPrefix(k.Name, "matmul_subgroup_") {
+			want = subgroups
+		}
+		require.Equal(t, want, k.Capabilities, "%s", k.Name)
+		require.Empty(t, k.Extensions, "%s: SPIR-V extensions", k.Name)
+		require.Equal(t, "1.3", k.Version, "%s: SPIR-V of Vulkan 1.1", k.Name)
+		require.False(t, k.FloatAtomics, "%s: Metal silently miscompiles atomics on floats, and they would make sums depend on chance", k.Name)
+		require.LessOrEqual(t, k.LocalSize[0]*k.LocalSize[1]*k.LocalSize[2], uint32(256), "%s: threads", k.Name)
+		require.LessOrEqual(t, k.SharedBytes, 32<<10, "%s: shared memory", k.Name)
+		require.LessOrEqual(t, k.PushBytes, 128, "%s: push constants", k.Name)
+		for _, f := range k.Push {
+			require.Zero(t, f.Size%4, "%s: push constant %s", k.Name, f.Name)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for _, k := range shaders.All() {
+		found, ok := shaders.Lookup(k.Name)
+		require.True(t, ok)
+		require.Equal(t, k, found)
+		require.NotEmpty(t, found.SPIRV)
+	}
+	_, ok := shaders.Lookup("no such kernel")
+	require.False(t, ok)
+}
+
+// MoltenVK turns each kernel into Metal's language in this way on a Mac.
+func TestKernelsTranslateToMetal(t *testing.T) {
+	tool, err := exec.LookPath("spirv-cross")
+	if err != nil {
+		if os.Getenv("VKTRAIN_REQUIRE_TOOLS") != "" {
+			t.Fatal("spirv-cross is not installed (package spirv-cross)")
+		}
+		t.Skip("spirv-cross is not installed (package spirv-cross)")
+	}
+	slots := make(chan struct{}, runtime.NumCPU())
+	var wg sync.WaitGroup
+	for _, k := range shaders.All() {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			out, err := exec.Command(tool, "--msl", "--msl-version", "20300", filepath.Join("spv", k.Name+".spv")).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "kernel void main0(") {
+				t.Errorf("%s: %v\n%s", k.Name, err, out)
+			}
+			// Metal's constants cannot set the size of an array or of a workgroup, so that none here may.
+			if strings.Contains(string(out), "SPIRV_CROSS_CONSTANT_ID") {
+				t.Errorf("%s: a specialization constant is made a macro", k.Name)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Every source is compiled, and every included file is used by one.
+func TestNothingIsForgotten(t *testing.T) {
+	var used []string
+	for _, k := range shaders.All() {
+		used = append(used, k.Source)
+	}
+	sources, err := filepath.Glob("*.comp")
+	require.NoError(t, err)
+	slices.Sort(used)
+	require.Equal(t, sources, slices.Compact(used))
+
+	var text strings.Builder
+	includes, err := filepath.Glob("*.glsl")
+	require.NoError(t, err)
+	for _, f := range append(sources, includes...) {
+		data, err := os.ReadFile(f)
+		require.NoError(t, err)
+		text.Write(data)
+	}
+	for _, f := range includes {
+		require.Contains(t, text.String(), `#include "`+f+`"`)
+	}
+}
