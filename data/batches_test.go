@@ -1,8 +1,9 @@
 package data
 
 import (
-	"os"
-	"path/filepath"
+	"encoding/json"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,45 +96,113 @@ func TestWindowsCoverEachTargetOnce(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestSplit(t *testing.T) {
-	train, val, err := Split(count(100), 0.1, 8)
+func TestBatchesOfVeryLittle(t *testing.T) {
+	for _, n := range []int{0, 1, 4} {
+		_, err := NewBatches(count(n), 4, 2, 1)
+		require.ErrorContains(t, err, fmt.Sprintf("has %d tokens, but a sequence of 4 tokens and the token after it take 5", n))
+	}
+	// One window of one token, again and again.
+	b, err := NewBatches([]int32{7, 8}, 1, 3, 1)
 	require.NoError(t, err)
-	require.Len(t, val, 10)
-	require.Equal(t, count(100), append(append([]int32{}, train...), val...))
-	_, val, err = Split(count(40), 0.01, 8)
-	require.NoError(t, err)
-	require.Len(t, val, 9, "one sequence and the token after it")
-	_, _, err = Split(count(17), 0.5, 8)
-	require.ErrorContains(t, err, "17")
+	tokens, targets := make([]int32, 3), make([]int32, 3)
+	for range 3 {
+		b.Next(tokens, targets)
+		require.Equal(t, []int32{7, 7, 7}, tokens)
+		require.Equal(t, []int32{8, 8, 8}, targets)
+	}
+	require.Equal(t, BatchState{Epoch: 8, Index: 1}, b.State())
 }
 
-func TestLoadText(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
-		return path
-	}
-	empty, binary := write("empty.bin", ""), write("b.bin", "a\x00b")
-	for _, path := range []string{filepath.Join(dir, "none.txt"), empty, binary} {
-		_, err := LoadText(path)
-		require.ErrorContains(t, err, filepath.Base(path))
-		require.NotContains(t, err.Error(), "\n")
-	}
-	write("z/two.txt", "second\r\nline")
-	write("a.txt", "\ufefffirst<|endoftext|>\nthird")
-	write(".hidden/x.txt", "no")
-	text, err := LoadText(dir)
+// Over many epochs each token is dealt about equally often, but for the ends, and each offset occurs.
+func TestEpochsDiffer(t *testing.T) {
+	const n, T = 41, 4
+	b, err := NewBatches(count(n), T, 1, 3)
 	require.NoError(t, err)
-	require.Equal(t, []string{"first", "third", "second\nline"}, text.Docs)
-	require.Equal(t, []string{"a.txt", "z/two.txt"}, text.Files)
-	require.ElementsMatch(t, []string{"b.bin", "empty.bin"}, text.Skipped)
-	write("bad.txt", "x\x00")
-	_, err = LoadText(dir)
-	require.ErrorContains(t, err, "bad.txt")
+	tokens, targets := make([]int32, T), make([]int32, T)
+	offsets, orders := map[int32]bool{}, map[string]bool{}
+	for b.State().Epoch < 50 {
+		epoch, order := b.State().Epoch, ""
+		for b.State().Epoch == epoch {
+			b.Next(tokens, targets)
+			if b.State().Epoch == epoch {
+				offsets[tokens[0]%T] = true
+				order += fmt.Sprint(tokens[0], " ")
+			}
+		}
+		orders[order] = true
+	}
+	require.Len(t, offsets, T)
+	require.Len(t, orders, 50)
 }
 
-func TestTokensOfDocs(t *testing.T) {
-	require.Equal(t, []int32{256, 'a', 256, 'b', 'c', 256}, Tokens(Byte{}, []string{"a", "bc"}))
+func TestBatchStateSurvivesJSON(t *testing.T) {
+	raw, err := json.Marshal(BatchState{Epoch: math.MaxUint64, Index: 3})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"epoch": 18446744073709551615, "index": 3}`, string(raw))
+	var s BatchState
+	require.NoError(t, json.Unmarshal(raw, &s))
+	require.Equal(t, BatchState{Epoch: math.MaxUint64, Index: 3}, s)
+}
+
+func TestAStateOfSomethingElseChangesNothing(t *testing.T) {
+	b, err := NewBatches(count(50), 4, 2, 1)
+	require.NoError(t, err)
+	tokens, targets := make([]int32, 8), make([]int32, 8)
+	b.Next(tokens, targets)
+	was := b.State()
+	for _, s := range []BatchState{{Index: -1}, {Epoch: 3, Index: 13}} {
+		require.ErrorContains(t, b.Restore(s), "it is of another text, seq_len or seed")
+		require.Equal(t, was, b.State())
+	}
+	other, err := NewBatches(count(50), 4, 2, 1)
+	require.NoError(t, err)
+	require.NoError(t, other.Restore(was))
+	want := make([]int32, 8)
+	other.Next(want, targets)
+	b.Next(tokens, targets)
+	require.Equal(t, want, tokens)
+}
+
+func TestWindowsPadTheEnd(t *testing.T) {
+	w, err := NewWindows([]int32{5, 6, 7, 8, 9}, 3, 2, 1)
+	require.NoError(t, err)
+	require.Equal(t, 1, w.Batches())
+	tokens, targets := make([]int32, 6), make([]int32, 6)
+	require.Equal(t, 4, w.Next(tokens, targets))
+	require.Equal(t, []int32{5, 6, 7, 7, 8, 0}, tokens)
+	require.Equal(t, []int32{6, 7, 8, Ignored, 9, Ignored}, targets)
+	require.Zero(t, w.Next(tokens, targets))
+	require.Equal(t, []int32{0, 0, 0, 0, 0, 0}, tokens)
+}
+
+func TestWindowsCountTheirBatches(t *testing.T) {
+	for n := 2; n < 40; n++ {
+		for T := 1; T < 6; T++ {
+			for context := range T {
+				w, err := NewWindows(count(n), T, 3, context)
+				require.NoError(t, err)
+				tokens, targets := make([]int32, 3*T), make([]int32, 3*T)
+				batches := 0
+				for w.Next(tokens, targets) > 0 {
+					batches++
+				}
+				require.Equal(t, batches, w.Batches(), "%d tokens, windows of %d, context %d", n, T, context)
+			}
+		}
+	}
+}
+
+func TestMisusePanics(t *testing.T) {
+	b, err := NewBatches(count(20), 4, 2, 1)
+	require.NoError(t, err)
+	w, err := NewWindows(count(20), 4, 2, 0)
+	require.NoError(t, err)
+	for _, f := range []func(tokens, targets []int32){b.Next, func(x, y []int32) { w.Next(x, y) }} {
+		require.PanicsWithValue(t, "data: tokens or targets are not of batch times sequence length", func() { f(make([]int32, 8), make([]int32, 7)) })
+	}
+	require.PanicsWithValue(t, "data: batch or sequence length under 1", func() { _, _ = NewBatches(count(9), 0, 1, 1) })
+	require.PanicsWithValue(t, "data: batch or sequence length under 1", func() { _, _ = NewWindows(count(9), 1, 0, 0) })
+	require.PanicsWithValue(t, "data: context outside of 0 to sequence length - 1", func() { _, _ = NewWindows(count(9), 4, 1, 4) })
+	require.PanicsWithValue(t, "data: fraction outside of 0 to 1", func() { SplitDocs(nil, math.NaN()) })
+	require.PanicsWithValue(t, "data: sequence length under 1", func() { _, _, _ = Split(count(9), 0.1, 0) })
 }

@@ -22,8 +22,8 @@ var storyRules = map[string]string{
 	"size":    `big | small | tall | fine | nice | long | wet | new`,
 	"color":   `red | blue | green | black | white | gray | gold | pink`,
 
-	"find": `4* {hero.He} {saw} {thing} {where}.
-		| 2* Then {hero.he} {saw} {thing} {where}.`,
+	"find": `2* {hero.He} {saw} {thing} {where}.
+		| 3* Soon {hero} {saw} {thing} {where}.`,
 	"saw":    `saw | got | had | hid`,
 	"thing":  `5* a {size} {color} {object=one} | 3* {number} {size} {color} {object=many}`,
 	"number": `two | three | six | nine | ten`,
@@ -40,31 +40,33 @@ var storyRules = map[string]string{
 		| 2* {object.Is} {object.that} your {object}?"`,
 	"try":   `see | hold | have | keep | use | take | hide`,
 	"asked": `asked | said`,
-	"reply": `3* "{yes}," said {hero}. | 2* {hero.He} {sang} {how}. | `,
+	"reply": `3* "{yes}," said {hero}. | 2* {hero} {sang} {how}. | `,
 	"yes":   `Yes | No | Sure | Wait | Well | Look`,
 	"sang":  `sang | sat | ran | hid | slept | danced`,
 	"how":   `again | too | now | all {day} | a lot | in bed`,
 
+	"food": `buns | figs | pears | cakes | nuts | eggs | beans | pies`,
+
 	"plot":  `{lose} | {share} | {trade} | {spoil} | {quest}`,
-	"lose":  `But a {size} {color} {thief} took {object.it}. The {friend} {went} {where} and got {object.it} back.`,
+	"lose":  `But a {size} {color} {thief} took the {object}. The {friend} {went} {where} and got {object.it} back.`,
 	"thief": `man | bird | wave | bat | rat | king`,
 
-	"share": `They had fun with {object.it} all {day}. The {friend} {sang} {how}.`,
+	"share": `They had fun with the {object} all {day}. The {friend} {sang} {how}.`,
 
-	"trade": `The {friend} gave {number} {size} {gift=food} for {object.it}. {hero.He} {ate} the {gift} {how}.`,
+	"trade": `The {friend} gave {number} {size} {food} for the {object}. {hero} {ate} them {how}.`,
 	"ate":   `ate | had | hid | got`,
 
 	"spoil": `Then {object.they} fell in the {mud}. "Oh no!" said {hero}. The {friend} got {object.it} out with a {size} {rope}.`,
 	"mud":   `mud | well | lake | sea | sand`,
 	"rope":  `rope | net | stick | log | fan | hand`,
 
-	"quest": `So they took {object.it} to a {mood} {owner=person}. "{yes}," said the {owner}, and gave them {number} {color} {gift=food}.`,
+	"quest": `So they took the {object} to a {mood} {owner=person}. "{yes}," said the {owner}, and gave them {number} {color} {food}.`,
 
 	"feeling": `3* {hero} was {glad} and {hot}. | 2* "What a {weather} {day}!" said {hero}. | `,
 	"glad":    `glad | sad | shy | bold | mad | calm`,
 	"hot":     `hot | cold | wet | sick | fat | well`,
 
-	"close": `3* They {went} home and {ate} {number} {size} {meal=food}.
+	"close": `3* They {went} home and {ate} {number} {size} {food}.
 		| 2* From that day on, {hero} and the {friend} {sang} every {day}.
 		| 2* That night, {hero.he} {saw} the {object} {where}.`,
 }
@@ -101,8 +103,5 @@ var storyLists = map[string]storyList{
 	},
 	"person": {
 		rows: "king | queen | cook | man | lad | dad",
-	},
-	"food": {
-		rows: "buns | figs | pears | cakes | nuts | eggs | beans | pies",
 	},
 }

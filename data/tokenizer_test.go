@@ -1,175 +1,291 @@
 package data
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
+	"math"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// oddTexts are what tokenizers and files trip over.
 var oddTexts = []string{
-	"", "a", " ", "\n", "aaaaaaaa", "it's we'll  two  spaces\t\ttabs\r\n", "héllo wörld ñ 日本語 🙂", "<|endoftext|>",
-	"\xff\xfe\x00broken \xc3", "123 456,789!?", " 's 't don't can'T", strings.Repeat("the cat sat ", 50),
+	"", " ", "a", "\x00", "\xff", "\xc3\x28", "\xed\xa0\x80", "a\xf0\x9f\x98", EndOfTextMarker, "x" + EndOfTextMarker + "\n",
+	"naïve café\r\n", "日本語 テキスト", "👍🏽👩‍👩‍👧", "\ufeffmark", "\ufffd", strings.Repeat("a", 1000), strings.Repeat("ab ", 300), "\n\n\n \t  x",
+	"don't 'll ''", "{\"json\": [1, 2]}", "Ġ Ċ Ā",
 }
 
-func trained(t testing.TB, vocab int) *BPE {
+func trainBPE(t testing.TB, vocab int, texts ...string) *BPE {
 	t.Helper()
-	tok, err := TrainBPE(NewStories(1, "train").Docs(50<<10), vocab)
+	b, err := TrainBPE(texts, vocab)
 	require.NoError(t, err)
-	return tok
+	return b
 }
 
-func TestTokenizersComeBack(t *testing.T) {
-	for _, tok := range []Tokenizer{Byte{}, trained(t, 257), trained(t, 400)} {
-		path := filepath.Join(t.TempDir(), "tokenizer.json")
-		require.NoError(t, tok.Save(path))
-		loaded, err := LoadTokenizer(path)
-		require.NoError(t, err)
-		require.Equal(t, tok.VocabSize(), loaded.VocabSize())
-		require.Equal(t, tok.EndOfText(), loaded.EndOfText())
+func storyText(n int) string { return strings.Join(NewStories(1, "test").Docs(n), "\n") }
+
+func TestByte(t *testing.T) {
+	require.Equal(t, []int32{104, 195, 169, 255}, Byte{}.Encode("hé\xff"))
+	require.Equal(t, "a"+EndOfTextMarker+"\ufffd\ufffdb", Byte{}.Decode([]int32{97, 256, 257, -1, 98}))
+	require.Equal(t, 257, Byte{}.VocabSize())
+}
+
+func TestRoundTrip(t *testing.T) {
+	for name, tok := range map[string]Tokenizer{
+		"byte":     Byte{},
+		"no merge": trainBPE(t, 257),
+		"stories":  trainBPE(t, 400, storyText(20_000)),
+		"odd":      trainBPE(t, 600, oddTexts...),
+	} {
 		for _, text := range oddTexts {
 			ids := tok.Encode(text)
-			require.Equal(t, text, tok.Decode(ids), "%T", tok)
-			require.Equal(t, ids, loaded.Encode(text))
-			require.Equal(t, text, loaded.Decode(ids))
+			require.Equal(t, text, tok.Decode(ids), "%s: %q", name, text)
 			require.NotContains(t, ids, tok.EndOfText(), "text never becomes end-of-text")
-		}
-	}
-}
-
-// The rule by the letter: count all pairs, join the most frequent, the smallest first among equals.
-func TestTrainBPEAgainstRecounting(t *testing.T) {
-	texts := []string{"low lower lowest newer newest wider widest aaaa aaaa", "low low new newer 11 11 1111"}
-	tok, err := TrainBPE(texts, 290)
-	require.NoError(t, err)
-	var words [][]int32
-	for _, text := range texts {
-		rest := text
-		for rest != "" { // these texts have only words that take the space before them
-			end := strings.IndexByte(rest[1:], ' ')
-			if end < 0 {
-				end = len(rest) - 1
+			for _, id := range ids {
+				require.True(t, id >= 0 && int(id) < tok.VocabSize())
 			}
-			words = append(words, Byte{}.Encode(rest[:end+1]))
-			rest = rest[end+1:]
+			require.Equal(t, ids, tok.Encode(text), "the second time comes from the cache")
 		}
 	}
-	next := int32(257)
-	for ; next < 290; next++ {
-		counts := map[[2]int32]int{}
-		for _, w := range words {
-			for i := 1; i < len(w); i++ {
-				counts[[2]int32{w[i-1], w[i]}]++
-			}
-		}
-		best, n := [2]int32{}, 1
-		for p, c := range counts {
-			if c > n || c == n && n > 1 && (p[0] < best[0] || p[0] == best[0] && p[1] < best[1]) {
-				best, n = p, c
-			}
-		}
-		if n < 2 {
-			break
-		}
-		for j, w := range words {
-			var joined []int32
-			for i := 0; i < len(w); i++ {
-				if i+1 < len(w) && w[i] == best[0] && w[i+1] == best[1] {
-					joined = append(joined, next)
-					i++
-				} else {
-					joined = append(joined, w[i])
-				}
-			}
-			words[j] = joined
-		}
-	}
-	require.Equal(t, int(next), tok.VocabSize())
-	var got, want []int32
-	for _, text := range texts {
-		got = append(got, tok.Encode(text)...)
-	}
-	for _, w := range words {
-		want = append(want, w...)
-	}
-	require.Equal(t, want, got)
-}
-
-func TestGPT2Words(t *testing.T) {
-	// A merge of two letters works inside a word only, so the pieces show the cuts.
-	for text, want := range map[string][]string{
-		"Hello world":   {"Hello", " world"},
-		"it's 12 dogs!": {"it", "'s", " 12", " dogs", "!"},
-		"a  b":          {"a", " ", " b"},
-		"end \n":        {"end", " \n"},
-		"x_y  ":         {"x", "_", "y", "  "},
-		"we'LL ...":     {"we", "'", "LL", " ..."},
-	} {
-		var got []string
-		for rest := text; rest != ""; {
-			n := wordLen(rest)
-			got, rest = append(got, rest[:n]), rest[n:]
-		}
-		require.Equal(t, want, got, text)
-	}
-}
-
-func TestLoadTokenizerRefuses(t *testing.T) {
-	dir := t.TempDir()
-	_, err := LoadTokenizer(filepath.Join(dir, "none.json"))
-	require.ErrorContains(t, err, "none.json")
-	for name, text := range map[string]string{
-		"empty.json": "", "list.json": "[]", "other.json": `{"model":{"type":"Unigram"}}`, "cut.json": `{"model":`,
-	} {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
-		_, err := LoadTokenizer(path)
-		require.ErrorContains(t, err, name)
-		require.NotContains(t, err.Error(), "\n")
-	}
-}
-
-func TestSavedTokenizerIsHuggingFaceForm(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tokenizer.json")
-	require.NoError(t, trained(t, 300).Save(path))
-	raw, err := os.ReadFile(path)
-	require.NoError(t, err)
-	var f struct {
-		AddedTokens []struct {
-			Content string
-			ID      int
-		} `json:"added_tokens"`
-		Model struct {
-			Type   string
-			Vocab  map[string]int
-			Merges []any
-		}
-	}
-	require.NoError(t, json.Unmarshal(raw, &f))
-	require.Equal(t, "BPE", f.Model.Type)
-	require.Equal(t, 300-257, len(f.Model.Merges))
-	require.Equal(t, EndOfTextMarker, f.AddedTokens[0].Content)
-	require.Equal(t, 256, f.AddedTokens[0].ID)
 }
 
 func FuzzBPERoundTrip(f *testing.F) {
-	tok := trained(f, 400)
-	for _, s := range oddTexts {
-		f.Add(s)
+	b := trainBPE(f, 700, append(oddTexts, storyText(20_000))...)
+	for _, text := range oddTexts {
+		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, s string) {
-		require.Equal(t, s, tok.Decode(tok.Encode(s)))
-		require.Equal(t, s, Byte{}.Decode(Byte{}.Encode(s)))
+	f.Fuzz(func(t *testing.T, text string) {
+		ids := b.Encode(text)
+		if b.Decode(ids) != text {
+			t.Fatalf("%q becomes %v, which is %q", text, ids, b.Decode(ids))
+		}
+		if want := encodeNaively(b, text); !equalIDs(want, ids) {
+			t.Fatalf("%q becomes %v, want %v", text, ids, want)
+		}
 	})
 }
 
-func BenchmarkTrainBPE(b *testing.B) {
-	docs := NewStories(1, "train").Docs(1 << 20)
-	for b.Loop() {
-		_, err := TrainBPE(docs, 512)
-		require.NoError(b, err)
+func FuzzByteRoundTrip(f *testing.F) {
+	f.Add("a\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		require.Equal(t, text, Byte{}.Decode(Byte{}.Encode(text)))
+	})
+}
+
+func equalIDs(a, b []int32) bool {
+	if len(a) != len(b) {
+		return false
 	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// encodeNaively joins, again and again, the pair that was learned first, at its leftmost place.
+func encodeNaively(b *BPE, text string) []int32 {
+	var all []int32
+	for _, word := range words(text) {
+		ids := Byte{}.Encode(word)
+		for i, id := range ids {
+			ids[i] = b.bytes[id]
+		}
+		for {
+			best, at := len(b.merges), -1
+			for i := 1; i < len(ids); i++ {
+				if r, ok := b.ranks[pair{ids[i-1], ids[i]}]; ok && int(r.order) < best {
+					best, at = int(r.order), i-1
+				}
+			}
+			if at < 0 {
+				break
+			}
+			ids = append(append(append([]int32(nil), ids[:at]...), b.merges[best].id), ids[at+2:]...)
+		}
+		all = append(all, ids...)
+	}
+	return all
+}
+
+// trainNaively counts all pairs anew for each merge.
+func trainNaively(texts []string, vocab int) []pair {
+	var list [][]int32
+	for _, text := range texts {
+		for _, word := range words(text) {
+			list = append(list, Byte{}.Encode(word))
+		}
+	}
+	var merges []pair
+	for firstMerge+len(merges) < vocab {
+		counts := map[pair]int{}
+		for _, ids := range list {
+			for i := 1; i < len(ids); i++ {
+				counts[pair{ids[i-1], ids[i]}]++
+			}
+		}
+		best, most := pair{}, 1
+		for p, n := range counts {
+			if n > most || n == most && n > 1 && (p.left < best.left || p.left == best.left && p.right < best.right) {
+				best, most = p, n
+			}
+		}
+		if most < 2 {
+			break
+		}
+		for k, ids := range list {
+			var joined []int32
+			for i := 0; i < len(ids); i++ {
+				if i+1 < len(ids) && (pair{ids[i], ids[i+1]}) == best {
+					joined = append(joined, int32(firstMerge+len(merges)))
+					i++
+				} else {
+					joined = append(joined, ids[i])
+				}
+			}
+			list[k] = joined
+		}
+		merges = append(merges, best)
+	}
+	return merges
+}
+
+func TestTrainBPEAgreesWithCountingAnew(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	texts := map[string][]string{
+		"stories": {storyText(6000)}, "odd": oddTexts, "runs": {"aaaa aaa aaaaaaa", "abababab babab aabbaabb"},
+	}
+	for _, letters := range []string{"ab", "abc ", "a b"} { // few letters: many ties, many overlaps
+		var text strings.Builder
+		for range 400 {
+			text.WriteByte(letters[r.IntN(len(letters))])
+		}
+		texts[letters] = []string{text.String()}
+	}
+	for name, docs := range texts {
+		want := trainNaively(docs, 340)
+		b := trainBPE(t, 340, docs...)
+		require.Len(t, b.merges, len(want), name)
+		for i, m := range b.merges {
+			require.Equal(t, want[i], m.pair, "%s: merge %d", name, i)
+		}
+	}
+}
+
+func TestTrainBPETakesTheSmallestOfEqualPairs(t *testing.T) {
+	// Each pair of "xy", "ab" and "ac" occurs twice, and none other.
+	b := trainBPE(t, 1000, "xy", "ac", "ab", "xy", "ab", "ac")
+	require.Equal(t, []pair{{'a', 'b'}, {'a', 'c'}, {'x', 'y'}}, []pair{b.merges[0].pair, b.merges[1].pair, b.merges[2].pair})
+	require.Equal(t, 260, b.VocabSize())
+}
+
+func TestTrainBPEOnLittle(t *testing.T) {
+	_, err := TrainBPE(nil, 256)
+	require.EqualError(t, err, "vocabulary of 256 tokens: a BPE needs at least 257, the 256 bytes and end-of-text")
+	for _, texts := range [][]string{nil, {}, {""}, {"a"}, {"abc"}, {"a", "b"}} {
+		b := trainBPE(t, 300, texts...)
+		require.Equal(t, 257, b.VocabSize(), "%q", texts)
+	}
+	require.Equal(t, 258, trainBPE(t, 300, "ab", "ab").VocabSize())
+}
+
+// A word as long as a file must not take quadratic time: at a million bytes that would be hours.
+func TestOneLongWord(t *testing.T) {
+	text := strings.Repeat("acgtacca", 1<<17)
+	b := trainBPE(t, 300, text)
+	require.Equal(t, text, b.Decode(b.Encode(text)))
+}
+
+func TestEncodeFromManyGoroutines(t *testing.T) {
+	text := storyText(20_000)
+	b := trainBPE(t, 400, text)
+	want := b.Encode(text)
+	var wg sync.WaitGroup
+	got := make([][]int32, 8)
+	for i := range got {
+		wg.Go(func() { got[i] = b.Encode(text) })
+	}
+	wg.Wait()
+	for _, ids := range got {
+		require.Equal(t, want, ids)
+	}
+}
+
+func TestEncodeWithAFullCache(t *testing.T) {
+	b := trainBPE(t, 300, storyText(5000))
+	e := b.encoders.New().(*encoder)
+	var letters [4]byte
+	for i := range maxCached + 2 {
+		for k := range letters {
+			letters[k] = 'a' + byte(i>>(4*k)&15)
+		}
+		word := string(letters[:])
+		require.True(t, equalIDs(e.append(nil, word), e.append(nil, word)))
+		require.LessOrEqual(t, len(e.cache), maxCached)
+	}
+}
+
+func TestDecodeWhatIsNoToken(t *testing.T) {
+	b := trainBPE(t, 300, storyText(5000))
+	require.Equal(t, "\ufffda\ufffd"+EndOfTextMarker, b.Decode([]int32{-1, 'a', 300, 256}))
+	require.Empty(t, b.Decode(nil))
+}
+
+func TestTokens(t *testing.T) {
+	require.Equal(t, []int32{256}, Tokens(Byte{}, nil))
+	require.Equal(t, []int32{256, 'a', 'b', 256, 256, 'c', 256}, Tokens(Byte{}, []string{"ab", "", "c"}))
+}
+
+func TestUnigramEntropy(t *testing.T) {
+	require.Zero(t, UnigramEntropy(nil, 3))
+	require.Zero(t, UnigramEntropy([]int32{2, 2}, 3))
+	require.InDelta(t, math.Ln2, UnigramEntropy([]int32{0, 2, 2, 0}, 3), 1e-15)
+	require.InDelta(t, 0.75*math.Log(4./3)+0.25*math.Log(4), UnigramEntropy([]int32{1, 1, 0, 1}, 2), 1e-15)
+	for _, id := range []int32{-1, 3} {
+		require.PanicsWithValue(t, "data: token outside of the vocabulary", func() { UnigramEntropy([]int32{id}, 3) })
+	}
+}
+
+func BenchmarkTrainBPE(b *testing.B) {
+	text := []string{storyText(1 << 20)}
+	b.SetBytes(1 << 20)
+	for b.Loop() {
+		trainBPE(b, 512, text...)
+	}
+}
+
+// Random words, which make for more merges than stories do.
+func BenchmarkTrainBPE4096(b *testing.B) {
+	text := []string{randomWords(1 << 20)}
+	b.SetBytes(1 << 20)
+	for b.Loop() {
+		trainBPE(b, 4096, text...)
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	text := randomWords(1 << 20)
+	tok := trainBPE(b, 4096, text)
+	b.SetBytes(1 << 20)
+	for b.Loop() {
+		tok.Encode(text)
+	}
+}
+
+// randomWords are syllables in a row, frequent ones first, as in language.
+func randomWords(n int) string {
+	r := rand.New(rand.NewPCG(3, 4))
+	zipf := rand.NewZipf(r, 1.1, 4, 199)
+	var text strings.Builder
+	for text.Len() < n {
+		for range 1 + r.IntN(3) {
+			s := zipf.Uint64()
+			text.WriteString(string("bcdfghklmnprstvwxyzj"[s%20]) + string("aeiou"[s/20%5]) + string(" nrst"[s/100*2:][:1]))
+		}
+		text.WriteByte(' ')
+	}
+	return text.String()
 }
