@@ -36,9 +36,9 @@ type Config struct {
 
 	Seed uint64 `yaml:"seed"` // of the initial parameters, the data's order and the samples
 
-	EvalEvery    int `yaml:"eval_every"`    // steps; the last step is always evaluated; 0: only that; negative: a tenth of all
+	EvalEvery    int `yaml:"eval_every"`    // steps; the last step is always evaluated; 0: only that; negative: a tenth of all, at least 25
 	EvalBatches  int `yaml:"eval_batches"`  // most micro-batches of one evaluation; 0: the whole validation text
-	SampleEvery  int `yaml:"sample_every"`  // steps; 0: never; negative: a quarter of all
+	SampleEvery  int `yaml:"sample_every"`  // steps; 0: never; negative: a quarter of all, at least 25
 	SampleTokens int `yaml:"sample_tokens"` // length of those samples
 
 	Device string `yaml:"device"` // auto, cpu, vulkan or vulkan:N, for whoever opens the backend
@@ -124,6 +124,9 @@ func FromPreset(name string) (Config, error) {
 	}, nil
 }
 
+// leastPause is how many steps lie between evaluations or samples that nobody has asked for: a short run is not to spend its time on them.
+const leastPause = 25
+
 // Resolve fills in the defaults that follow from other keys, so that the result, written as YAML, shows every value.
 func (c Config) Resolve() Config {
 	c.Model.SeqLen = c.SeqLen
@@ -137,8 +140,8 @@ func (c Config) Resolve() Config {
 		}
 	}
 	derive(&c.Warmup, c.Steps/10)
-	derive(&c.EvalEvery, max(1, c.Steps/10))
-	derive(&c.SampleEvery, max(1, c.Steps/4))
+	derive(&c.EvalEvery, max(leastPause, c.Steps/10))
+	derive(&c.SampleEvery, max(leastPause, c.Steps/4))
 	return c
 }
 

@@ -48,9 +48,9 @@ var keyDocs = map[string]string{
 	"clip":          "largest norm of the gradient; 0: off",
 	"z_loss":        "coefficient of log^2 Z; 0: off",
 	"seed":          "of the parameters, the data's order and the samples",
-	"eval_every":    "steps between evaluations; 0: only the last; -1: a tenth of all",
+	"eval_every":    "steps between evaluations; 0: only the last; -1: a tenth of all, at least 25",
 	"eval_batches":  "most micro-batches of an evaluation; 0: the whole validation text",
-	"sample_every":  "steps between samples; 0: none; -1: a quarter of all",
+	"sample_every":  "steps between samples; 0: none; -1: a quarter of all, at least 25",
 	"sample_tokens": "length of those samples",
 	"device":        "auto, cpu, vulkan or vulkan:N",
 }
