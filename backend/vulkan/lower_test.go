@@ -1,0 +1,262 @@
+package vulkan
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/shaders"
+)
+
+// floorCaps is the least device of a kind.
+func floorCaps(kind backend.Kind) *deviceCaps {
+	return &deviceCaps{
+		name: "test", kind: kind, maxInvocations: floorInvocations, maxGroupSize: [3]uint32{256, 256, 64},
+		maxGroups: [3]uint32{65535, 65535, 65535}, sharedBytes: floorShared, maxBindBytes: 128 << 20,
+	}
+}
+
+// everyOp has a node of each operator, and of each choice that its lowering makes.
+func everyOp(t *testing.T) *graph.Program {
+	b := graph.NewBuilder()
+	in := func(name string, shape ...int) *graph.Value { return b.Input(name, graph.F32, shape...) }
+	tokens := b.Input("tokens", graph.I32, 2, 40)
+	one := in("one", 1)
+	table := in("table", 4000, 96)
+	x := b.Embedding(table, tokens)
+	gain := in("gain", 96)
+	var loss *graph.Value
+	add := func(v *graph.Value) {
+		s := b.Sum(v, nil)
+		if loss == nil {
+			loss = s
+			return
+		}
+		loss = b.Add(loss, s, nil)
+	}
+	add(b.RMSNorm(x, gain, x, 1e-6))
+	add(b.LayerNorm(x, nil, nil, 1e-6))
+	for _, dim := range []int{24, 96} {
+		for _, norm := range []graph.QKNorm{graph.QKNone, graph.QKRMS, graph.QKLayerNorm, graph.QKL2} {
+			at := graph.QKNormRoPEAttr{Norm: norm, Heads: 96 / dim, HeadDim: dim, Eps: 1e-6, Theta: 1e4}
+			var g *graph.Value
+			if norm == graph.QKRMS {
+				g = b.View(gain, 0, dim)
+			}
+			q := b.QKNormRoPE(x, g, at)
+			o, _ := b.Attention(q, q, x, one, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, SoftCap: 5})
+			add(o)
+			o, _ = b.Attention(q, x, x, nil, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, Scale: 0.1})
+			add(o)
+		}
+	}
+	add(b.Softmax(x))
+	add(b.SwiGLU(x, x))
+	add(b.GELU(x))
+	add(b.ReLU(x))
+	add(b.SoftCap(x, 5))
+	for _, w := range []*graph.Value{in("w_small", 32, 96), in("w_large", 4096, 96), in("w_huge", 1<<15, 96)} {
+		add(b.Linear(x, w, nil))
+	}
+	losses, _ := b.CrossEntropy(b.Linear(x, table, nil), tokens, graph.CrossEntropyAttr{ZLoss: 1e-4})
+	loss = b.Add(loss, b.Sum(losses, one), nil)
+	grads, err := b.Grad(loss, one, []*graph.Value{table, gain, one}, nil)
+	require.NoError(t, err)
+	partials := b.SumSquares(grads[0], nil)
+	_, clip := b.ClipNorm(partials, 1)
+	p, m, v := b.Var("p", graph.F32, 4000, 96), b.Var("m", graph.F32, 4000, 96), b.Var("v", graph.F32, 4000, 96)
+	b.AdamW(p, m, v, grads[0], in("hyper", graph.HyperLen), clip, graph.AdamWAttr{Decay: 1})
+	b.Output("loss", loss)
+	b.Output("fill", b.Fill(b.Temp("fill", graph.F32, 3), 1))
+	b.Output("gain", grads[1])
+	b.Output("scale", grads[2])
+	b.Output("cast", b.Cast(b.Cast(b.Cast(x, graph.BF16), graph.F16), graph.F32))
+	return b.Build("every op")
+}
+
+// everyLaunch is every dispatch of a program on several kinds of devices, with its node.
+func everyLaunch(t *testing.T, p *graph.Program) (nodes []*graph.Node, launches []dispatch) {
+	t.Helper()
+	devices := []*deviceCaps{floorCaps(backend.Discrete), floorCaps(backend.Software)}
+	for _, size := range []uint32{4, 8} {
+		d := floorCaps(backend.Software)
+		d.subgroupBallot, d.subgroupSize = true, size
+		devices = append(devices, d)
+	}
+	for _, d := range devices {
+		for _, n := range p.Nodes() {
+			list, err := lowerNode(d, n)
+			require.NoError(t, err)
+			for _, dis := range list {
+				_, err := checkDispatch(d, dis, lookupShader)
+				require.NoError(t, err)
+				nodes, launches = append(nodes, n), append(launches, dis)
+			}
+		}
+	}
+	return nodes, launches
+}
+
+func TestEveryOpHasALowering(t *testing.T) {
+	inProgram := map[graph.Op]bool{}
+	for _, n := range everyOp(t).Nodes() {
+		inProgram[n.Op] = true
+	}
+	for _, op := range graph.Ops() {
+		require.NotNil(t, lowerings[op], "%s has no lowering", op)
+		require.True(t, inProgram[op], "the test program has no %s", op)
+	}
+}
+
+// A push-constant block and the struct that fills it are the same thing written twice; so are a node's operands and the bindings that a kernel
+// reads and writes.
+func TestLaunchesFitTheirKernels(t *testing.T) {
+	nodes, launches := everyLaunch(t, everyOp(t))
+	seen := map[string]bool{}
+	for i, dis := range launches {
+		k, ok := shaders.Lookup(dis.kernel)
+		require.True(t, ok)
+		seen[k.Name] = true
+		requireSameBlock(t, k, dis.push)
+		require.LessOrEqual(t, len(dis.spec), len(k.Spec), "%s: specialization constants", k.Name)
+		for id, s := range k.Spec {
+			if id >= len(dis.spec) {
+				require.NotEqual(t, "bool", s.Type, "%s: %s is left at its default", k.Name, s.Name)
+			} else if s.Type == "bool" {
+				require.LessOrEqual(t, dis.spec[id], uint32(1), "%s: %s", k.Name, s.Name)
+			}
+		}
+		for j, v := range dis.bind {
+			switch {
+			case v == nil:
+			case contains(nodes[i].Out, v):
+				// delta is written by the first kernel of its node and read by the others.
+				require.True(t, strings.Contains(k.Access[j], "w") || strings.HasPrefix(v.Name(), "delta") || contains(nodes[i].In, v),
+					"%s never writes %s", k.Name, v.Name())
+			default:
+				require.Equal(t, "r", k.Access[j], "%s may write the input %s", k.Name, v.Name())
+			}
+		}
+	}
+	for _, k := range shaders.All() {
+		require.True(t, seen[k.Name], "no lowering uses kernel %s", k.Name)
+	}
+}
+
+func contains(list []*graph.Value, v *graph.Value) bool {
+	for _, w := range list {
+		if w == v {
+			return true
+		}
+	}
+	return false
+}
+
+func requireSameBlock(t *testing.T, k shaders.Kernel, push any) {
+	t.Helper()
+	if push == nil {
+		require.Empty(t, k.Push, "%s wants push constants", k.Name)
+		return
+	}
+	glslTypes := map[reflect.Kind]string{reflect.Uint32: "uint", reflect.Float32: "float", reflect.Int32: "int"}
+	plain := func(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+	typ := reflect.TypeOf(push)
+	require.Equal(t, len(k.Push), typ.NumField(), "%s: members of %s", k.Name, typ.Name())
+	require.Equal(t, k.PushBytes, int(typ.Size()), "%s: size of %s", k.Name, typ.Name())
+	for i, want := range k.Push {
+		f := typ.Field(i)
+		require.Equal(t, plain(want.Name), plain(f.Name), "%s: member %d of %s", k.Name, i, typ.Name())
+		require.Equal(t, want.Offset, int(f.Offset), "%s: %s.%s", k.Name, typ.Name(), f.Name)
+		require.Equal(t, want.Size, int(f.Type.Size()), "%s: %s.%s", k.Name, typ.Name(), f.Name)
+		if f.Type.Kind() == reflect.Array {
+			require.Equal(t, reflect.Uint32, f.Type.Elem().Kind())
+			require.Contains(t, want.Type, "uvec", "%s: %s.%s", k.Name, typ.Name(), f.Name)
+			continue
+		}
+		require.Equal(t, want.Type, glslTypes[f.Type.Kind()], "%s: %s.%s", k.Name, typ.Name(), f.Name)
+	}
+}
+
+func TestGridCoversEveryGroup(t *testing.T) {
+	d := floorCaps(backend.Discrete)
+	for _, count := range []int{1, 2, 65535, 65536, 131071, 1 << 24, 1<<31 - 1} {
+		g := d.grid(count)
+		require.GreaterOrEqual(t, int(g[0])*int(g[1]), count)
+		require.Less(t, int(g[0])*int(g[1])-count, int(g[1]), "at most a part of a row is idle")
+		for i := range g {
+			require.LessOrEqual(t, g[i], d.maxGroups[i])
+		}
+	}
+}
+
+func TestLanes(t *testing.T) {
+	for n := 1; n < 5000; n++ {
+		lanes := lanesFor(n)
+		require.Zero(t, rowThreads%lanes)
+		require.LessOrEqual(t, lanes, rowThreads)
+		if n <= maxHeadDim {
+			require.LessOrEqual(t, n/2, 2*lanes, "a lane of the RoPE kernels has two pairs")
+		}
+	}
+}
+
+func TestFixedPoint(t *testing.T) {
+	require.Equal(t, [2]uint32{0x80000000, 0}, q64(0.5))
+	require.Equal(t, [2]uint32{math.MaxUint32, math.MaxUint32}, q64(1), "1 is not a fraction: the largest one stands for it")
+	for _, x := range []float64{0.75, 1e-4, 1.0 / 3, math.Nextafter(1, 0)} {
+		q := q64(x)
+		got := new(big.Float).SetPrec(200).SetInt(new(big.Int).SetUint64(uint64(q[0])<<32 | uint64(q[1])))
+		got.SetMantExp(got, -64)
+		off, _ := got.Sub(got, big.NewFloat(x)).Float64()
+		require.LessOrEqual(t, math.Abs(off), 0x1p-64, "%g", x)
+	}
+}
+
+func TestMatMulKernels(t *testing.T) {
+	gpu := floorCaps(backend.Discrete)
+	require.Equal(t, "matmul_tile_32", gpu.chooseMatMul(1, 64, 64).name, "few tiles")
+	require.Equal(t, "matmul_tile_64", gpu.chooseMatMul(1, 512, 512).name)
+	require.Equal(t, "matmul_tile_128", gpu.chooseMatMul(1, 1024, 1024).name)
+	require.Equal(t, "matmul_tile_128", gpu.chooseMatMul(64, 100, 100).name, "the batch counts")
+	cpu := floorCaps(backend.Software)
+	require.Equal(t, "matmul_tile_128", cpu.chooseMatMul(1, 1024, 1024).name, "a CPU without subgroups")
+	cpu.subgroupBallot, cpu.subgroupSize = true, 8
+	require.Equal(t, "matmul_subgroup_8", cpu.chooseMatMul(1, 1024, 1024).name)
+	cpu.subgroupSize = 16
+	require.Equal(t, "matmul_tile_128", cpu.chooseMatMul(1, 1024, 1024).name, "a subgroup of another size")
+}
+
+func TestUnsupportedShapes(t *testing.T) {
+	d := floorCaps(backend.Discrete)
+	build := func(record func(b *graph.Builder) *graph.Value) *graph.Node {
+		b := graph.NewBuilder()
+		b.Output("y", record(b))
+		nodes := b.Build("p").Nodes()
+		return nodes[len(nodes)-1]
+	}
+	for want, n := range map[string]*graph.Node{
+		"heads of 258 elements": build(func(b *graph.Builder) *graph.Value {
+			q := b.Input("q", graph.F32, 1, 3, 258)
+			o, _ := b.Attention(q, q, q, nil, graph.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 258, Scale: 1})
+			return o
+		}),
+		"kernel takes at most 256": build(func(b *graph.Builder) *graph.Value {
+			return b.QKNormRoPE(b.Input("q", graph.F32, 1, 3, 258), nil, graph.QKNormRoPEAttr{Heads: 1, HeadDim: 258, Theta: 1e4})
+		}),
+		"RoPE base of 0.5": build(func(b *graph.Builder) *graph.Value {
+			return b.QKNormRoPE(b.Input("q", graph.F32, 1, 3, 8), nil, graph.QKNormRoPEAttr{Heads: 1, HeadDim: 8, Theta: 0.5})
+		}),
+		"index at most": build(func(b *graph.Builder) *graph.Value { return b.ReLU(b.Input("x", graph.F32, 1<<16, 1<<15)) }),
+	} {
+		_, err := lowerNode(d, n)
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		require.ErrorContains(t, err, want)
+	}
+}
