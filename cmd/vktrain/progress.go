@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -12,21 +13,21 @@ import (
 	"github.com/vktrain/vktrain/train"
 )
 
-// progress shows how far training is: a bar on a terminal, else a line now and then.
+// progress shows how far training is: a bar on a terminal, else a line now and then. Several goroutines may use it.
 type progress struct {
+	mu    sync.Mutex
 	out   io.Writer
 	steps int
 	bar   *progressbar.ProgressBar // nil if out is no terminal
 	val   string                   // the last validation loss
-	began time.Time
-	shown time.Time // the last plain line
+	shown time.Time                // the last plain line
 }
 
 // lineEvery is the least time between plain lines, except for evaluations, which always show.
 const lineEvery = 5 * time.Second
 
 func newProgress(out io.Writer, steps int) *progress {
-	p := &progress{out: out, steps: steps, began: time.Now()}
+	p := &progress{out: out, steps: steps}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.bar = progressbar.NewOptions(steps,
 			progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(20), progressbar.OptionSetElapsedTime(false),
@@ -38,6 +39,8 @@ func newProgress(out io.Writer, steps int) *progress {
 
 // step shows a step's metrics.
 func (p *progress) step(m train.Metrics) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if m.Evaluated {
 		p.val = fmt.Sprintf("  val %.4f", m.ValLoss)
 	}
@@ -60,6 +63,8 @@ func (p *progress) left(m train.Metrics) time.Duration {
 
 // say prints lines above the bar.
 func (p *progress) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}
@@ -68,6 +73,8 @@ func (p *progress) say(format string, args ...any) {
 
 // end takes the bar away.
 func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}

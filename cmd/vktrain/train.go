@@ -198,8 +198,7 @@ func shorten(s string, n int) string {
 
 func runSteps(ctx context.Context, out, progressOut io.Writer, t *train.Trainer, folder *train.Folder) error {
 	bar := newProgress(progressOut, t.Config().Steps)
-	stop := context.AfterFunc(ctx, func() { fmt.Fprintln(progressOut, "\nstopping after this step; once more to kill") })
-	defer stop()
+	stop := context.AfterFunc(ctx, func() { bar.say("stopping after this step; once more to kill") })
 	result, err := t.Run(ctx, train.Hooks{
 		Step: func(m train.Metrics) error {
 			bar.step(m)
@@ -210,6 +209,7 @@ func runSteps(ctx context.Context, out, progressOut io.Writer, t *train.Trainer,
 			return nil
 		},
 	})
+	stop()
 	bar.end()
 	title := filepath.Base(folder.Dir)
 	if err != nil {
