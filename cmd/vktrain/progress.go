@@ -26,11 +26,18 @@ type progress struct {
 // lineEvery is the least time between plain lines, except for evaluations, which always show.
 const lineEvery = 5 * time.Second
 
+// textColumns is what a bar's line takes beside the bar: a longer line would wrap, and leave its traces.
+const textColumns = 70
+
 func newProgress(out io.Writer, steps int) *progress {
 	p := &progress{out: out, steps: steps}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		columns, _, err := term.GetSize(int(f.Fd()))
+		if err != nil {
+			columns = 80
+		}
 		p.bar = progressbar.NewOptions(steps,
-			progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(20), progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(min(20, max(3, columns-textColumns))), progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}))
 	}
@@ -44,14 +51,14 @@ func (p *progress) step(m train.Metrics) {
 	if m.Evaluated {
 		p.val = fmt.Sprintf("  val %.4f", m.ValLoss)
 	}
-	text := fmt.Sprintf("step %d/%d  loss %.4f%s  %s tok/s  %s left", m.Step, p.steps, m.Loss, p.val, grouped(int64(m.TokensPerSec)), p.left(m))
+	text := fmt.Sprintf("%d/%d  loss %.4f%s  %s tok/s  %s left", m.Step, p.steps, m.Loss, p.val, grouped(int64(m.TokensPerSec)), p.left(m))
 	if p.bar != nil {
 		p.bar.Describe(text)
 		_ = p.bar.Set(m.Step) // drawing is a courtesy
 		return
 	}
 	if now := time.Now(); m.Step == 1 || m.Evaluated || m.Step == p.steps || now.Sub(p.shown) >= lineEvery {
-		fmt.Fprintln(p.out, text)
+		fmt.Fprintln(p.out, "step "+text)
 		p.shown = now
 	}
 }
