@@ -71,6 +71,7 @@ func (b *Backend) Info() backend.Info {
 	}
 	return backend.Info{
 		Backend: "cpu", Name: fmt.Sprintf("%s, %d threads", name, b.pool.workers), Vendor: "Go", Driver: runtime.Version(), Kind: backend.CPU,
+		Memory: hostMemory(),
 	}
 }
 

@@ -1,0 +1,6 @@
+//go:build !linux && !darwin
+
+package cpu
+
+// hostMemory is unknown.
+func hostMemory() int64 { return 0 }
