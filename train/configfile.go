@@ -66,6 +66,9 @@ func located(from string, err error) error {
 
 // ReadConfig reads a YAML file as assignments for [Load].
 func ReadConfig(path string) ([]Assignment, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, badKey("", "%s is a folder: give a file, such as %s", path, filepath.Join(path, SettingsFile))
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("the config can't be read: %w", err)

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
@@ -104,11 +106,18 @@ func (s *Stepper) Submit(batches []Batch, h Hyper) (previous *Scalars, err error
 	for _, b := range batches {
 		kept += b.kept()
 	}
+	return s.SubmitEach(slices.Values(batches), kept, h)
+}
+
+// SubmitEach is Submit of micro-batches that are made one at a time, for which the caller knows how many targets they keep in all.
+func (s *Stepper) SubmitEach(batches iter.Seq[Batch], kept int, h Hyper) (previous *Scalars, err error) {
 	if kept == 0 {
 		return nil, errors.New("a step has no target to learn from: every one is ignored")
 	}
 	inv, hyper := appendFloat(nil, 1/float64(kept)), h.bytes()
-	for i, b := range batches {
+	first, found := true, 0
+	for b := range batches {
+		found += b.kept()
 		if err := feedBatch(s.micro, b, inv); err != nil {
 			return nil, err
 		}
@@ -121,7 +130,7 @@ func (s *Stepper) Submit(batches []Batch, h Hyper) (previous *Scalars, err error
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 {
+		if first {
 			previous, err = s.Drain()
 		} else {
 			err = s.readLoss()
@@ -129,7 +138,10 @@ func (s *Stepper) Submit(batches []Batch, h Hyper) (previous *Scalars, err error
 		if err != nil {
 			return nil, err
 		}
-		s.microTick = tick
+		s.microTick, first = tick, false
+	}
+	if found != kept {
+		return nil, fmt.Errorf("a step's micro-batches keep %d targets, but its mean was taken over %d", found, kept)
 	}
 	if s.apply != nil {
 		if err := s.apply.Feed(InputHyper, hyper); err != nil {

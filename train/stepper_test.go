@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -151,6 +152,8 @@ func TestStepWithoutTargetsIsAnError(t *testing.T) {
 	}
 	_, err = s.Submit([]Batch{b}, Hyper{Step: 1})
 	require.EqualError(t, err, "a step has no target to learn from: every one is ignored")
+	_, err = s.SubmitEach(slices.Values([]Batch{rows(m, 1, 3)}), m.SeqLen, Hyper{Step: 1})
+	require.EqualError(t, err, "a step's micro-batches keep 3 targets, but its mean was taken over 6")
 	e, err := NewEvaluator(dev, store, m, ProgramOptions{Batch: 1})
 	require.NoError(t, err)
 	_, err = e.Loss(context.Background(), []Batch{b, b})

@@ -172,7 +172,7 @@ func (r *run) loop(ctx context.Context) error {
 			break
 		}
 		step := r.step + 1
-		before, err := r.steps.Submit(r.microBatches(), Hyper{
+		before, err := r.steps.SubmitEach(r.microBatches, r.cfg.TokensPerStep(), Hyper{
 			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.WeightDecay, Step: step,
 		})
 		if err != nil {
@@ -279,13 +279,13 @@ func notFinite(m Metrics) string {
 	return ""
 }
 
-// microBatches gives the data of the next step.
-func (t *Trainer) microBatches() []Batch {
-	batches := make([]Batch, t.cfg.Accumulation)
-	for i := range batches {
-		batches[i] = t.data.TrainBatch()
+// microBatches deals out the data of the next step. Its targets are all kept.
+func (t *Trainer) microBatches(yield func(Batch) bool) {
+	for range t.cfg.Accumulation {
+		if !yield(t.data.TrainBatch()) {
+			return
+		}
 	}
-	return batches
 }
 
 // Evaluate gives the mean loss over the validation text in nats per token, over eval_batches of it at most.

@@ -47,6 +47,11 @@ func runConformance(out, progressOut io.Writer, f conformanceFlags) (err error) 
 			return fmt.Errorf("%s has no index.json: give a folder of golden models", golden)
 		}
 	}
+	if folder := filepath.Dir(f.json); f.json != "" {
+		if _, err := os.Stat(folder); err != nil {
+			return fmt.Errorf("%s can't be written: there is no folder %s", f.json, folder)
+		}
+	}
 	dev, why, err := device.Open(f.device)
 	if err != nil {
 		return err

@@ -204,6 +204,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"train", "bad.yaml"}, 2, `bad.yaml:2: unknown key "model.d_modle": did you mean model.d_model?`},
 		{[]string{"train", "broken.yaml"}, 2, `broken.yaml: not YAML: `},
 		{[]string{"train", "sizes.yaml", "--preset", "tiny"}, 2, `--preset tiny would be overridden by sizes.yaml, which sets model.d_model`},
+		{[]string{"train", "emptyfolder"}, 2, `emptyfolder is a folder: give a file, such as ` + filepath.Join("emptyfolder", "config.yaml")},
 		{[]string{"train", "absent.yaml"}, 1, `the config can't be read`},
 		{[]string{"train", "--device", "cpu", "--data", "absent.txt"}, 1, `absent.txt does not exist: check the path`},
 		{[]string{"train", "--device", "cpu", "--data", "empty.txt"}, 1, `empty.txt is empty: give a file with text in it`},
@@ -222,6 +223,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"devices", "now"}, 2, `"now" is one argument too many`},
 		{[]string{"conformance", "--device", "tpu"}, 2, `device: "tpu" is unknown`},
 		{[]string{"conformance", "--device", "cpu", "--golden", "absent"}, 1, `absent has no index.json: give a folder of golden models`},
+		{[]string{"conformance", "--device", "cpu", "--json", filepath.Join("absent", "r.json")}, 1, `there is no folder absent`},
 		{[]string{"conformance", "--device", "cpu", "--only", "nothing"}, 2, `nothing`},
 	} {
 		status, out, errs := vktrain(c.args...)
