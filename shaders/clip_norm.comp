@@ -18,7 +18,7 @@ layout(binding = 2) writeonly buffer B2 { float factor[]; };
 
 void main() {
   float s;
-  GROUP_SUM(s, 0, count, TERM)
+  ROW_SUM(s, 0, count, TERM)
   if (gl_LocalInvocationIndex != 0) return;
   float l = sqrt(s);
   norm[0] = l;

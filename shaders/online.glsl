@@ -8,21 +8,8 @@ vec2 online_add(vec2 a, float x) {
   return vec2(a.x, a.y + exp_(x - a.x));
 }
 
-vec2 online_merge(vec2 a, vec2 b) {
-  if (b.x > a.x) return vec2(b.x, a.y * exp_(a.x - b.x) + b.y);
-  return vec2(a.x, a.y + b.y * exp_(b.x - a.x));
-}
-
 // Merges a row's lanes. Every thread of the group must call it.
 vec2 row_merge(vec2 v) {
-  uint i = gl_LocalInvocationIndex;
-  row_scratch[i] = v;
-  for (uint s = LANES / 2; s > 0; s >>= 1) {
-    barrier();
-    if (lane() < s) row_scratch[i] = online_merge(row_scratch[i], row_scratch[i + s]);
-  }
-  barrier();
-  v = row_scratch[i - lane()];
-  barrier();
-  return v;
+  float top = row_max(v.x);
+  return vec2(top, row_sum(v.y * exp_(v.x - top)));
 }

@@ -4,23 +4,38 @@ layout(constant_id = 0) const uint LANES = 256;
 
 const uint THREADS = 256;
 const uint SLOTS = THREADS / LANES; // rows at once
+const uint PARTS = LANES < 16 ? LANES : 16; // of a row's sum
 
-shared vec2 row_scratch[THREADS];
+shared vec2 row_lanes[THREADS];
+shared vec2 row_parts[THREADS];
 
 uint lane() { return gl_LocalInvocationIndex % LANES; }
 uint slot() { return gl_LocalInvocationIndex / LANES; }
 
-// The sum over a row's lanes, by halves. Every thread of the group must call it.
+// Reduces a row's lanes in two steps, lanes to PARTS and PARTS to one, with a barrier each: barriers are what a reduction costs. Two arrays,
+// so that the next one may begin while others still read. Every thread of the group must call it.
+#define ROW_REDUCE(v, COMBINE) \
+  row_lanes[gl_LocalInvocationIndex] = v; \
+  barrier(); \
+  if (lane() < PARTS) { \
+    for (uint j = lane() + PARTS; j < LANES; j += PARTS) v = COMBINE(v, row_lanes[slot() * LANES + j]); \
+    row_parts[slot() * PARTS + lane()] = v; \
+  } \
+  barrier(); \
+  v = row_parts[slot() * PARTS]; \
+  for (uint j = 1; j < PARTS; j++) v = COMBINE(v, row_parts[slot() * PARTS + j]);
+
+#define ADD(a, b) ((a) + (b))
+#define LARGER(a, b) mix(a, b, greaterThan(b, a)) // a NaN in b is passed over
+
 vec2 row_sum(vec2 v) {
-  uint i = gl_LocalInvocationIndex;
-  row_scratch[i] = v;
-  for (uint s = LANES / 2; s > 0; s >>= 1) {
-    barrier();
-    if (lane() < s) row_scratch[i] += row_scratch[i + s];
-  }
-  barrier();
-  v = row_scratch[i - lane()];
-  barrier();
+  ROW_REDUCE(v, ADD)
   return v;
 }
 float row_sum(float v) { return row_sum(vec2(v, 0.0)).x; }
+
+float row_max(float f) {
+  vec2 v = vec2(f);
+  ROW_REDUCE(v, LARGER)
+  return v.x;
+}

@@ -16,7 +16,7 @@ layout(binding = 2) writeonly buffer B2 { float y[]; };
 
 void main() {
   float s;
-  GROUP_SUM(s, 0, count, TERM)
+  ROW_SUM(s, 0, count, TERM)
   if (HAS_SCALE) s *= scale[0];
   if (gl_LocalInvocationIndex == 0) y[0] = s;
 }

@@ -1,4 +1,4 @@
-// sum_squares: a group sums the squares of each of the 64 chunks.
+// sum_squares: the sums of the squares of 64 chunks, each spread over lanes like a row.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -16,9 +16,9 @@ layout(binding = 1) writeonly buffer B1 { float partials[]; };
 #define TERM(i) x[i] * x[i]
 
 void main() {
-  uint part = gl_WorkGroupID.x;
+  uint part = gl_WorkGroupID.x * SLOTS + slot(); // SLOTS divides 64
   uint first = min(part * chunk, count);
   float s;
-  GROUP_SUM(s, first, min(first + chunk, count), TERM)
-  if (gl_LocalInvocationIndex == 0) partials[part] = s;
+  ROW_SUM(s, first, min(first + chunk, count), TERM)
+  if (lane() == 0) partials[part] = s;
 }

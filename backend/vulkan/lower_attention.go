@@ -26,15 +26,18 @@ func (d *deviceCaps) attention(kernel string, n *graph.Node, q, scale *graph.Val
 	}
 }
 
-func (d *deviceCaps) checkAttention(n *graph.Node) error {
-	if h := graph.AttrOf[graph.AttentionAttr](n).HeadDim; h > maxHeadDim {
+func (d *deviceCaps) checkAttention(n *graph.Node, q *graph.Value, sharing int) error {
+	h := graph.AttrOf[graph.AttentionAttr](n).HeadDim
+	if h > maxHeadDim {
 		return d.unsupported(n, "heads of %d elements, the kernel takes at most %d", h, maxHeadDim)
 	}
-	return nil
+	// Loads, products and sums of each pair of tiles.
+	rounds := ceilDiv(h, 64)*(2*min(h+3, 64)+68) + 40
+	return d.checkLoops(n, rounds*sharing*ceilDiv(q.Shape()[1], attentionTile))
 }
 
 func lowerAttention(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	if err := d.checkAttention(n); err != nil {
+	if err := d.checkAttention(n, n.In[0], 1); err != nil {
 		return nil, err
 	}
 	q, k, v, scale, o, lse := n.In[0], n.In[1], n.In[2], n.In[3], n.Out[0], n.Out[1]
@@ -46,14 +49,14 @@ type attentionDeltaPush struct{ RowCount, N, Heads, Positions uint32 }
 
 // lowerAttentionGrad: delta, then dq, then dk and dv. The last two are independent of each other.
 func lowerAttentionGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	if err := d.checkAttention(n); err != nil {
+	at := graph.AttrOf[graph.AttentionAttr](n)
+	if err := d.checkAttention(n, n.In[1], at.Heads/at.KVHeads); err != nil {
 		return nil, err
 	}
 	do, q, k, v, o, lse, scale := n.In[0], n.In[1], n.In[2], n.In[3], n.In[4], n.In[5], n.In[6]
 	dq, dk, dv, delta, dscale := n.Out[0], n.Out[1], n.Out[2], n.Out[3], n.Out[4]
-	at := graph.AttrOf[graph.AttentionAttr](n)
 	rows := delta.Elems()
-	lanes := lanesFor(at.HeadDim)
+	lanes := d.rowLanes(at.HeadDim)
 	first := dispatch{
 		kernel: "attention_delta", spec: []uint32{uint32(lanes)},
 		push: attentionDeltaPush{uint32(rows), uint32(at.HeadDim), uint32(at.Heads), uint32(q.Shape()[1])},

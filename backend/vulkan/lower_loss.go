@@ -7,7 +7,7 @@ type rowsPush struct{ RowCount, N uint32 }
 // lowerSoftmax serves softmax and its gradient.
 func lowerSoftmax(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	shape := n.In[0].Shape()
-	lanes := lanesFor(shape.Last())
+	lanes := d.rowLanes(shape.Last())
 	bind := append(append([]*graph.Value{}, n.In...), n.Out...)
 	return []dispatch{{
 		kernel: n.Op.String(), spec: []uint32{uint32(lanes)}, push: rowsPush{uint32(shape.Rows()), uint32(shape.Last())},
@@ -23,7 +23,7 @@ type crossEntropyPush struct {
 // lowerCrossEntropy serves the loss and its gradient.
 func lowerCrossEntropy(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	shape := n.In[0].Shape()
-	lanes := lanesFor(shape.Last())
+	lanes := d.rowLanes(shape.Last())
 	bind := append(append([]*graph.Value{}, n.In...), n.Out...)
 	return []dispatch{{
 		kernel: n.Op.String(), spec: []uint32{uint32(lanes)},
@@ -34,8 +34,11 @@ func lowerCrossEntropy(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 
 type sumPush struct{ Count uint32 }
 
-func lowerSum(_ *deviceCaps, n *graph.Node) ([]dispatch, error) {
+func lowerSum(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	x, scale, y := n.In[0], n.In[1], n.Out[0]
+	if err := d.checkLoops(n, ceilDiv(x.Elems(), rowThreads)); err != nil {
+		return nil, err
+	}
 	return []dispatch{{
 		kernel: "sum", spec: []uint32{rowThreads, flag(scale != nil)}, push: sumPush{uint32(x.Elems())},
 		bind: []*graph.Value{x, scale, y}, groups: [3]uint32{1, 1, 1},
@@ -53,11 +56,16 @@ func lowerSumRows(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 
 type sumSquaresPush struct{ Count, Chunk uint32 }
 
-func lowerSumSquares(_ *deviceCaps, n *graph.Node) ([]dispatch, error) {
+func lowerSumSquares(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	x := n.In[0]
+	chunk := ceilDiv(x.Elems(), graph.SumSquaresParts)
+	lanes := d.rowLanes(chunk)
+	if err := d.checkLoops(n, ceilDiv(chunk, lanes)); err != nil {
+		return nil, err
+	}
 	return []dispatch{{
-		kernel: "sum_squares", push: sumSquaresPush{uint32(x.Elems()), uint32(ceilDiv(x.Elems(), graph.SumSquaresParts))},
-		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{graph.SumSquaresParts, 1, 1},
+		kernel: "sum_squares", spec: []uint32{uint32(lanes)}, push: sumSquaresPush{uint32(x.Elems()), uint32(chunk)},
+		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{uint32(graph.SumSquaresParts * lanes / rowThreads), 1, 1},
 	}}, nil
 }
 

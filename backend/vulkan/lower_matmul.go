@@ -27,8 +27,16 @@ var (
 )
 
 func lowerMatMul(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	batch, m, cols, _ := graph.MatMulDims(n)
-	return []dispatch{d.matMul(n, d.chooseMatMul(batch, m, cols))}, nil
+	batch, m, cols, inner := graph.MatMulDims(n)
+	k := d.chooseMatMul(batch, m, cols)
+	rounds := 2 * inner // of tiles
+	if k.subgroupSize > 0 {
+		rounds = inner / int(k.subgroupSize)
+	}
+	if err := d.checkLoops(n, (rounds+200)*ceilDiv(batch, int(d.maxGroups[2]))); err != nil {
+		return nil, err
+	}
+	return []dispatch{d.matMul(n, k)}, nil
 }
 
 // enoughTiles is the number of workgroups from which on a larger tile pays: it loads less, but few tiles leave a GPU idle.

@@ -14,7 +14,7 @@ type normPush struct {
 func lowerNorm(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	x, gain, addend, y := n.In[0], n.In[1], n.In[2], n.Out[0]
 	rows, length := x.Shape().Rows(), x.Shape().Last()
-	lanes := lanesFor(length)
+	lanes := d.rowLanes(length)
 	return []dispatch{{
 		kernel: "norm",
 		spec:   []uint32{uint32(lanes), flag(n.Op == graph.OpLayerNorm), flag(gain != nil), flag(addend != nil)},
@@ -22,6 +22,9 @@ func lowerNorm(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		bind:   []*graph.Value{x, gain, addend, y}, groups: d.grid(ceilDiv(rows, rowThreads/lanes)),
 	}}, nil
 }
+
+// normGradKept is KEPT of norm_grad.comp.
+const normGradKept = 8
 
 type normGradPush struct {
 	RowCount, N, Span uint32
@@ -31,10 +34,14 @@ type normGradPush struct {
 func lowerNormGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	dy, x, gain, addend, dx, dgain := n.In[0], n.In[1], n.In[2], n.In[3], n.Out[0], n.Out[1]
 	rows, length := x.Shape().Rows(), x.Shape().Last()
-	lanes := lanesFor(length)
+	// A longer row than a lane can keep column sums of must have the workgroup to itself.
+	lanes := max(d.rowLanes(length), lanesFor(length, normGradKept))
 	span := rowThreads / lanes
 	if gain != nil {
 		span = graph.RowsPerPart(rows)
+	}
+	if err := d.checkLoops(n, ceilDiv(span, rowThreads/lanes)*(5*ceilDiv(length, lanes)+60)); err != nil {
+		return nil, err
 	}
 	return []dispatch{{
 		kernel: "norm_grad",
@@ -114,7 +121,7 @@ func lowerQKNormRoPE(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		return nil, err
 	}
 	rows := x.Elems() / at.HeadDim
-	lanes := lanesFor(at.HeadDim)
+	lanes := lanesFor(at.HeadDim, 4)
 	span := ropeSpan(rows, rowThreads/lanes)
 	return []dispatch{{
 		kernel: "qk_norm_rope", spec: []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, push: newQKNormPush(x, at, span),
@@ -129,10 +136,13 @@ func lowerQKNormRoPEGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		return nil, err
 	}
 	rows := x.Elems() / at.HeadDim
-	lanes := lanesFor(at.HeadDim)
+	lanes := lanesFor(at.HeadDim, 4)
 	span := ropeSpan(rows, rowThreads/lanes)
 	if gain != nil {
 		span = graph.RowsPerPart(rows)
+	}
+	if err := d.checkLoops(n, ceilDiv(span, rowThreads/lanes)*60); err != nil {
+		return nil, err
 	}
 	return []dispatch{{
 		kernel: "qk_norm_rope_grad", spec: []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, push: newQKNormPush(x, at, span),

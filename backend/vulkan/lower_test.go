@@ -62,7 +62,7 @@ func everyOp(t *testing.T) *graph.Program {
 	add(b.GELU(x))
 	add(b.ReLU(x))
 	add(b.SoftCap(x, 5))
-	for _, w := range []*graph.Value{in("w_small", 32, 96), in("w_large", 4096, 96), in("w_huge", 1<<15, 96)} {
+	for _, w := range []*graph.Value{in("w_small", 32, 96), in("w_large", 4096, 96), in("w_huge", 1<<14, 96)} {
 		add(b.Linear(x, w, nil))
 	}
 	losses, _ := b.CrossEntropy(b.Linear(x, table, nil), tokens, graph.CrossEntropyAttr{ZLoss: 1e-4})
@@ -198,11 +198,15 @@ func TestGridCoversEveryGroup(t *testing.T) {
 
 func TestLanes(t *testing.T) {
 	for n := 1; n < 5000; n++ {
-		lanes := lanesFor(n)
-		require.Zero(t, rowThreads%lanes)
-		require.LessOrEqual(t, lanes, rowThreads)
+		for _, each := range []int{4, normGradKept, n} {
+			lanes := lanesFor(n, each)
+			require.Zero(t, rowThreads%lanes)
+			require.LessOrEqual(t, lanes, rowThreads)
+			require.True(t, n <= each*lanes || lanes == rowThreads)
+			require.Zero(t, graph.SumSquaresParts%(rowThreads/lanes), "sum_squares has whole workgroups of chunks")
+		}
 		if n <= maxHeadDim {
-			require.LessOrEqual(t, n/2, 2*lanes, "a lane of the RoPE kernels has two pairs")
+			require.LessOrEqual(t, n/2, 2*lanesFor(n, 4), "a lane of the RoPE kernels has two pairs")
 		}
 	}
 }
@@ -231,6 +235,21 @@ func TestMatMulKernels(t *testing.T) {
 	require.Equal(t, "matmul_subgroup_8", cpu.chooseMatMul(1, 1024, 1024).name)
 	cpu.subgroupSize = 16
 	require.Equal(t, "matmul_tile_128", cpu.chooseMatMul(1, 1024, 1024).name, "a subgroup of another size")
+}
+
+func TestSoftwareLoopsAreBounded(t *testing.T) {
+	b := graph.NewBuilder()
+	q := b.Input("q", graph.F32, 1, 1<<15, 64)
+	o, _ := b.Attention(q, q, q, nil, graph.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 64, Scale: 1})
+	b.Output("o", o)
+	b.Output("sum", b.Sum(b.Input("x", graph.F32, 1<<25), nil))
+	for _, n := range b.Build("long").Nodes() {
+		_, err := lowerNode(floorCaps(backend.Discrete), n)
+		require.NoError(t, err)
+		_, err = lowerNode(floorCaps(backend.Software), n)
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		require.ErrorContains(t, err, "loop")
+	}
 }
 
 func TestUnsupportedShapes(t *testing.T) {

@@ -1,6 +1,7 @@
 package vulkan
 
 import (
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/shaders"
 )
@@ -71,6 +72,19 @@ func (d *deviceCaps) grid(count int) [3]uint32 {
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
+// softwareLoops is how often a thread may loop, over all its loops, on a driver that runs on the CPU: Mesa's stops it after 65535 rounds
+// without a word (LP_MAX_TGSI_LOOP_ITERATIONS in its gallivm), and the rest of the output stays as it was.
+const softwareLoops = 60000
+
+// checkLoops refuses a node whose threads would loop too often for the device.
+func (d *deviceCaps) checkLoops(n *graph.Node, rounds int) error {
+	if d.kind == backend.Software && rounds > softwareLoops {
+		return d.unsupported(n, "its threads would loop %d times, and software drivers stop them, without an error, after %d: use a smaller batch or sequence",
+			rounds, softwareLoops)
+	}
+	return nil
+}
+
 // flag is a boolean specialization constant.
 func flag(b bool) uint32 {
 	if b {
@@ -82,11 +96,20 @@ func flag(b bool) uint32 {
 // rowThreads is the workgroup size of kernels that spread rows over lanes (rows.glsl).
 const rowThreads = 256
 
-// lanesFor is how many threads share a row of n elements: a power of two with up to four elements a lane, a workgroup at most.
-func lanesFor(n int) int {
+// lanesFor is how many threads share a row of n elements: a power of two from 8 to the whole workgroup, with up to `each` elements a
+// lane where that allows it.
+func lanesFor(n, each int) int {
 	lanes := 8
-	for lanes < rowThreads && lanes*4 < n {
+	for lanes < rowThreads && lanes*each < n {
 		lanes *= 2
 	}
 	return lanes
+}
+
+// rowLanes is lanesFor the device: a GPU wants many threads, a CPU few barriers.
+func (d *deviceCaps) rowLanes(n int) int {
+	if d.kind == backend.Software {
+		return lanesFor(n, 2048)
+	}
+	return lanesFor(n, 4)
 }
