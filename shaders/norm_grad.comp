@@ -29,7 +29,7 @@ layout(binding = 5) buffer B5 { float dgain_rows[]; };
 // The first KEPT columns of a lane are summed in registers, those after it (of rows so long that a group has one slot) in dgain_rows.
 const uint KEPT = 8;
 
-shared float column_sums[THREADS];
+shared float column_sums[KEPT * THREADS]; // the kept columns of each slot
 
 void main() {
   uint part = group_index();
@@ -83,17 +83,12 @@ void main() {
   }
 
   if (!HAS_GAIN) return;
-  [[unroll]] for (uint k = 0; k < KEPT; k++) {
-    if (k * LANES < n) {
-      column_sums[gl_LocalInvocationIndex] = sums[k];
-      barrier();
-      uint i = k * LANES + lane();
-      if (slot() == 0 && i < n) {
-        float s = 0.0;
-        for (uint j = 0; j < SLOTS; j++) s += column_sums[j * LANES + lane()];
-        dgain_rows[part * n + i] = s;
-      }
-      barrier();
-    }
+  const uint columns = KEPT * LANES;
+  [[unroll]] for (uint k = 0; k < KEPT; k++) column_sums[slot() * columns + k * LANES + lane()] = sums[k];
+  barrier();
+  for (uint i = gl_LocalInvocationIndex; i < min(n, columns); i += THREADS) {
+    float s = 0.0;
+    for (uint j = 0; j < SLOTS; j++) s += column_sums[j * columns + i];
+    dgain_rows[part * n + i] = s;
   }
 }

@@ -14,7 +14,7 @@ layout(binding = 2) readonly buffer B2 { float gain[]; };
 layout(binding = 3) writeonly buffer B3 { float dx[]; };
 layout(binding = 4) writeonly buffer B4 { float dgain_rows[]; };
 
-shared vec2 column_sums[THREADS];
+shared vec2 pair_sums[PAIRS * THREADS]; // of each slot
 
 void main() {
   make_frequencies();
@@ -69,16 +69,14 @@ void main() {
   }
 
   if (!HAS_GAIN) return;
-  [[unroll]] for (uint k = 0; k < PAIRS; k++) {
-    column_sums[gl_LocalInvocationIndex] = sums[k];
-    barrier();
-    uint i = k * LANES + lane();
-    if (slot() == 0 && i < half_dim) {
-      vec2 s = vec2(0.0);
-      for (uint j = 0; j < SLOTS; j++) s += column_sums[j * LANES + lane()];
-      dgain_rows[part * 2 * half_dim + i] = s.x;
-      dgain_rows[part * 2 * half_dim + half_dim + i] = s.y;
-    }
-    barrier();
+  const uint pairs = PAIRS * LANES;
+  [[unroll]] for (uint k = 0; k < PAIRS; k++) pair_sums[slot() * pairs + k * LANES + lane()] = sums[k];
+  barrier();
+  uint i = gl_LocalInvocationIndex; // there are at most 128 pairs
+  if (i < half_dim) {
+    vec2 s = vec2(0.0);
+    for (uint j = 0; j < SLOTS; j++) s += pair_sums[j * pairs + i];
+    dgain_rows[part * 2 * half_dim + i] = s.x;
+    dgain_rows[part * 2 * half_dim + half_dim + i] = s.y;
   }
 }

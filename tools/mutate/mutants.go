@@ -25,17 +25,17 @@ var mutants = []mutant{
 	},
 	{
 		what: "last column written past the edge", file: "shaders/matmul_subgroup.comp",
-		old: "row0 + i < m && col0 + j * WIDTH < n", new: "row0 + i < m && col0 + j * WIDTH <= n", test: "^TestConformance$/^matmul$",
+		old: "row < m && col < n", new: "row < m && col <= n", test: "^TestConformance$/^matmul$",
 	},
 	{
 		what: "the inner dimension's tail dropped", file: "shaders/matmul_tile.comp",
-		old: "l0 < k; l0 += BK", new: "l0 + BK <= k; l0 += BK", test: "^TestConformanceFloor$/^matmul$",
+		old: "l0 < k; l0 += BK", new: "l0 + BK <= k; l0 += BK", test: "^TestConformanceOfMatMulKernels$",
 	},
 	{
 		what: "no barrier before the tile is overwritten", file: "shaders/matmul_tile.comp",
 		old:  "fma(vec4(u[i / 4][i % 4]), v[j], acc[i][j]);\n      }\n      barrier();",
 		new:  "fma(vec4(u[i / 4][i % 4]), v[j], acc[i][j]);\n      }",
-		test: "^TestConformanceFloor$/^matmul$",
+		test: "^TestConformanceOfMatMulKernels$",
 	},
 	{
 		what: "a query sees one key of the future", file: "shaders/attention.comp",
