@@ -25,7 +25,7 @@ func TestReflect(t *testing.T) {
 	require.Equal(t, 4, k.Bindings)
 	require.Equal(t, []string{"r", "r", "r", "w"}, k.Access)
 	require.Equal(t, [3]uint32{256, 1, 1}, k.LocalSize)
-	require.Equal(t, 256*8, k.SharedBytes)
+	require.Equal(t, 2*256*8, k.SharedBytes, "two arrays of 256 vec2")
 	require.Equal(t, 16, k.PushBytes)
 	require.Equal(t, []manifest.Field{
 		{Name: "row_count", Type: "uint", Offset: 0, Size: 4}, {Name: "n", Type: "uint", Offset: 4, Size: 4},
