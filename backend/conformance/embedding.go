@@ -53,7 +53,10 @@ func embeddingGradCases() []opCase {
 	for _, s := range []struct {
 		vocab, d, rows int
 		mode           addendMode
-	}{{1, 1, 1, noAddend}, {7, 3, 5, inPlace}, {33, 65, 17, noAddend}, {3, 6, 129, inPlace}, {257, 2, 63, noAddend}, {66000, 2, 7, inPlace}} {
+	}{{1, 1, 1, noAddend}, {7, 3, 5, inPlace}, {33, 65, 17, noAddend}, {3, 6, 129, inPlace}, {257, 2, 63, noAddend}, {66000, 2, 7, inPlace},
+		// More tokens and more columns than a workgroup has threads: a kernel goes over either in blocks.
+		{5, 3, 700, noAddend}, {40, 2, 1031, inPlace}, {3, 601, 9, inPlace},
+	} {
 		c := opCase{name: dims(s.vocab, s.d) + " tokens " + dims(s.rows) + s.mode.String(),
 			in: []tensor{i32(s.vocab, s.rows), f32(s.rows, s.d), {}}, out: []tensor{f32(s.vocab, s.d)}}
 		c.addend(s.mode, 2)

@@ -9,7 +9,8 @@ type mutant struct {
 	test     string
 }
 
-// mutants are mistakes that people make in kernels, each of another kind.
+// mutants are mistakes that people make in kernels, each of another kind. A mutant reads every buffer that the kernel has: one that
+// does not is refused when its bindings are checked, and says nothing of the cases.
 var mutants = []mutant{
 	{
 		what: "no eps under the root", file: "shaders/norm.comp",
@@ -43,7 +44,7 @@ var mutants = []mutant{
 	},
 	{
 		what: "the backward pass forgets the mask", file: "shaders/attention_grad_kv.comp",
-		old: "there && (!diagonal || row4 * 4 + i <= r)", new: "there", test: "^TestConformance$/^attention_grad$",
+		old: "bool diagonal = query == first;", new: "bool diagonal = false;", test: "^TestConformance$/^attention_grad$",
 	},
 	{
 		what: "only one query head of the group counts", file: "shaders/attention_grad_kv.comp",
@@ -67,7 +68,7 @@ var mutants = []mutant{
 	},
 	{
 		what: "the clip factor ignored", file: "shaders/adamw.comp",
-		old: "clip * g[i]", new: "g[i]", test: "^TestConformance$/^adamw$",
+		old: "clip * g[i]", new: "(clip > -1.0 ? 1.0 : 0.0) * g[i]", test: "^TestConformance$/^adamw$",
 	},
 	{
 		what: "bf16 rounded towards zero", file: "shaders/cast.comp",
@@ -79,7 +80,7 @@ var mutants = []mutant{
 	},
 	{
 		what: "the addend forgotten", file: "shaders/norm_grad.comp",
-		old: "if (HAS_ADDEND) v += addend[at + i];", new: "", test: "^TestConformance$/^(rms|layer)_norm_grad$",
+		old: "if (HAS_ADDEND) v += addend[at + i];", new: "if (HAS_ADDEND && addend[at + i] > 3e38) v += 1.0;", test: "^TestConformance$/^(rms|layer)_norm_grad$",
 	},
 	{
 		what: "every second block of tokens skipped", file: "shaders/embedding_grad.comp",
@@ -89,6 +90,6 @@ var mutants = []mutant{
 		what: "a hazard without its barrier", file: "graph/plan.go",
 		old:  "pl.barrier[i] = true",
 		new:  "pl.barrier[i] = i%2 == 0",
-		test: "^TestConformance$/^(block|step|curve|contract)",
+		test: "^TestConformance$/^(hazards|step)$|^TestTrainingStepsAreTheSameInEveryMode$", // drivers on the CPU run in order: validation sees it
 	},
 }
