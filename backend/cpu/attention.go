@@ -64,14 +64,14 @@ func (s heads) capped(x float32) float32 {
 }
 
 // attention: a task is a block of queries of a head. Blocks of keys after it are skipped.
-func attention(c *compiler, n *graph.Node) func() {
+func attention(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	q, k, v, o, lse := in[0], in[1], in[2], out[0], out[1]
 	s := headsOf(n, n.In[0])
 	blocks := (s.positions + queryBlock - 1) / queryBlock
 	batch := n.In[0].Shape()[0]
 	c.scratch.grow(queryBlock * s.positions)
-	return c.parallel(batch*s.at.Heads*blocks, func(worker, task int) {
+	return parallel(batch*s.at.Heads*blocks, func(worker, task int) {
 		w := &c.scratch.workers[worker]
 		from := (blocks - 1 - task%blocks) * queryBlock // the longest first
 		head, b := task/blocks%s.at.Heads, task/blocks/s.at.Heads
@@ -121,14 +121,14 @@ func axpy(y []float32, a float32, x []float32) {
 }
 
 // attentionGrad: a task is a key head, whose dk and dv sum over the queries of the heads that read it, in order.
-func attentionGrad(c *compiler, n *graph.Node) func() {
+func attentionGrad(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	do, q, k, v, o, lse := in[0], in[1], in[2], in[3], in[4], in[5]
 	dq, dk, dv, delta, dscale := out[0], out[1], out[2], out[3], out[4]
 	s := headsOf(n, n.In[1])
 	batch, sharing := n.In[1].Shape()[0], s.at.Heads/s.at.KVHeads
 	c.scratch.grow(queryBlock * s.positions)
-	return c.parallel(batch*s.at.KVHeads, func(worker, task int) {
+	return parallel(batch*s.at.KVHeads, func(worker, task int) {
 		w := &c.scratch.workers[worker]
 		b, kv := task/s.at.KVHeads, task%s.at.KVHeads
 		km, vm, dkm, dvm := s.key(k, b, kv), s.key(v, b, kv), s.key(dk, b, kv), s.key(dv, b, kv)

@@ -6,7 +6,7 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-func cast(c *compiler, n *graph.Node) func() {
+func cast(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	x, y := n.In[0], n.Out[0]
 	elems := y.Elems()

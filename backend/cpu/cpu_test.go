@@ -114,13 +114,15 @@ func run(t *testing.T, e *executable, x, u []float32) ([]float32, error) {
 func TestPanicIsAnErrorThatNamesTheNode(t *testing.T) {
 	e := one(t, 4, func(g *graph.Builder, x, u *graph.Value) *graph.Value { return g.Add(x, u, nil) })
 	good := e.kernels[0]
-	e.kernels[0] = func() { e.b.pool.For(5, func(_, i int) { panic("broken kernel") }) }
+	e.kernels[0] = parallel(5, func(_, i int) { panic("broken kernel") })
+	e.stage(graph.NewPlan(e.prog))
 	x := make([]float32, 4)
 	_, err := run(t, e, x, x)
 	require.ErrorContains(t, err, "%add = add(%x, %u): broken kernel")
 	_, err = e.Profile()
 	require.ErrorContains(t, err, "broken kernel")
 	e.kernels[0] = good // the workers live on
+	e.stage(graph.NewPlan(e.prog))
 	_, err = run(t, e, x, x)
 	require.NoError(t, err)
 }

@@ -13,7 +13,9 @@ import (
 type executable struct {
 	b       *Backend
 	prog    *graph.Program
-	kernels []func() // one a node
+	kernels []kernel // one a node
+	stages  []stage
+	at      []place // by worker: the node that it runs
 	outputs []output
 	bytes   int64
 
@@ -88,6 +90,8 @@ func (b *Backend) Compile(p *graph.Program, st backend.Store) (backend.Executabl
 		}
 		e.kernels = append(e.kernels, compile(c, n))
 	}
+	e.at = make([]place, b.pool.workers)
+	e.stage(plan)
 	for _, o := range p.Outputs() {
 		e.outputs = append(e.outputs, output{o.Name, bytesOf(c.storage(o.Value))[:o.Value.Bytes()]})
 	}
@@ -177,22 +181,28 @@ func (e *executable) runNodes(s *slot) error {
 	return nil
 }
 
-// runKernels runs every node; a panic is an error that names its node. seconds gets each node's time unless it is nil.
+// runKernels runs every node; a panic is an error that names its node. seconds gets each node's time, one node running at a time, unless it
+// is nil.
 func (e *executable) runKernels(seconds []float64) (err error) {
-	node := 0
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("cpu: program %s: %s: %v", e.prog.Name(), e.prog.Nodes()[node], r)
+			worker := 0
+			if t, ok := r.(taskPanic); ok {
+				worker, r = t.worker, t.value
+			}
+			err = fmt.Errorf("cpu: program %s: %s: %v", e.prog.Name(), e.prog.Nodes()[e.at[worker].node], r)
 		}
 	}()
-	for node = range e.kernels {
-		if seconds == nil {
-			e.kernels[node]()
-			continue
+	if seconds == nil {
+		for i := range e.stages {
+			e.runStage(&e.stages[i])
 		}
+		return nil
+	}
+	for i, k := range e.kernels {
 		start := time.Now()
-		e.kernels[node]()
-		seconds[node] = time.Since(start).Seconds()
+		e.runStage(e.single(i, k))
+		seconds[i] = time.Since(start).Seconds()
 	}
 	return nil
 }

@@ -5,8 +5,20 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-// kernels is indexed by operator: each compiles a node to the closure that runs it.
-var kernels = [graph.NumOps]func(c *compiler, n *graph.Node) func(){
+// kernel is what a node runs: tasks, which workers run in any order and beside those of other nodes, or one function, which spreads its work over
+// the pool itself.
+type kernel struct {
+	tasks int
+	task  func(worker, i int)
+	whole func()
+}
+
+func parallel(tasks int, f func(worker, i int)) kernel { return kernel{tasks: tasks, task: f} }
+
+func serial(f func()) kernel { return parallel(1, func(_, _ int) { f() }) }
+
+// kernels is indexed by operator: each compiles a node to what runs it.
+var kernels = [graph.NumOps]func(c *compiler, n *graph.Node) kernel{
 	graph.OpEmbedding:        embedding,
 	graph.OpEmbeddingGrad:    embeddingGrad,
 	graph.OpMatMul:           matMul,
@@ -78,28 +90,22 @@ func (s *scratch) grow(n int) {
 const taskElems = 8192
 
 // overRows runs f on blocks of the rows of a matrix, in parallel.
-func (c *compiler) overRows(rows, cols int, f func(w *workerScratch, from, to int)) func() {
+func (c *compiler) overRows(rows, cols int, f func(w *workerScratch, from, to int)) kernel {
 	block := max(1, taskElems/cols)
 	tasks := (rows + block - 1) / block
 	body := func(worker, i int) {
 		f(&c.scratch.workers[worker], i*block, min(rows, (i+1)*block))
 	}
-	return c.parallel(tasks, body)
+	return parallel(tasks, body)
 }
 
 // overElems runs f on blocks of n elements, in parallel.
-func (c *compiler) overElems(n int, f func(from, to int)) func() {
+func (c *compiler) overElems(n int, f func(from, to int)) kernel {
 	return c.overRows(n, 1, func(_ *workerScratch, from, to int) { f(from, to) })
 }
 
-// parallel runs f for each task.
-func (c *compiler) parallel(tasks int, f func(worker, i int)) func() {
-	p := c.pool
-	return func() { p.For(tasks, f) }
-}
-
 // matMul: c = addend + op(a) op(b). See graph.Builder.MatMul.
-func matMul(c *compiler, n *graph.Node) func() {
+func matMul(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	at := graph.AttrOf[graph.MatMulAttr](n)
 	batch, m, cols, k := graph.MatMulDims(n)
@@ -111,9 +117,9 @@ func matMul(c *compiler, n *graph.Node) func() {
 	}
 	if batch == 1 {
 		mul := gemm.New(m, cols, k, view(in[0], m, k, at.TransA), view(in[1], k, cols, at.TransB), out[0], cols, in[2], c.scratch.gemm)
-		return func() { mul.Run(c.pool) }
+		return kernel{whole: func() { mul.Run(c.pool) }}
 	}
-	return c.parallel(batch, func(worker, i int) {
+	return parallel(batch, func(worker, i int) {
 		y := out[0][i*m*cols : (i+1)*m*cols]
 		if in[2] != nil {
 			copy(y, in[2][i*m*cols:])

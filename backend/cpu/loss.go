@@ -6,7 +6,7 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-func crossEntropy(c *compiler, n *graph.Node) func() {
+func crossEntropy(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	targets := int32s(in[1])
 	classes := n.In[0].Shape().Last()
@@ -29,7 +29,7 @@ func crossEntropy(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func crossEntropyGrad(c *compiler, n *graph.Node) func() {
+func crossEntropyGrad(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	targets, lse, dlosses := int32s(in[1]), in[2], in[3]
 	classes := n.In[0].Shape().Last()

@@ -16,7 +16,7 @@ func standard(x []float32, centred bool, eps float64) (mean, r float64) {
 	return 0, 1 / math.Sqrt(dot(x, x)/n+eps)
 }
 
-func norm(c *compiler, n *graph.Node) func() {
+func norm(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	centred := n.Op == graph.OpLayerNorm
 	eps := float64(graph.AttrOf[graph.NormAttr](n).Eps)
@@ -66,7 +66,7 @@ func norm(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func normGrad(c *compiler, n *graph.Node) func() {
+func normGrad(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	centred := n.Op == graph.OpLayerNormGrad
 	eps := float64(graph.AttrOf[graph.NormAttr](n).Eps)
@@ -74,7 +74,7 @@ func normGrad(c *compiler, n *graph.Node) func() {
 	gain, addend, dgain := in[2], in[3], out[1]
 	c.scratch.grow(cols)
 	span := graph.RowsPerPart(rows)
-	return c.parallel(graph.Parts(rows), func(worker, part int) {
+	return parallel(graph.Parts(rows), func(worker, part int) {
 		w := &c.scratch.workers[worker]
 		sums := w.sums[:cols]
 		clear(sums)

@@ -6,7 +6,7 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-func sumSquares(c *compiler, n *graph.Node) func() {
+func sumSquares(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	x := in[0]
 	chunk := (len(x) + graph.SumSquaresParts - 1) / graph.SumSquaresParts
@@ -18,21 +18,21 @@ func sumSquares(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func clipNorm(c *compiler, n *graph.Node) func() {
+func clipNorm(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	limit := float64(graph.AttrOf[graph.ClipNormAttr](n).MaxNorm)
-	return func() {
+	return serial(func() {
 		norm := math.Sqrt(total(in[0]))
 		factor := 1.0
 		if limit != 0 && !(norm+1e-6 <= limit) { // a NaN is no norm to keep
 			factor = limit / (norm + 1e-6)
 		}
 		out[0][0], out[1][0] = float32(norm), float32(factor)
-	}
+	})
 }
 
 // adamW is one pass over the parameter, its moments and its gradient.
-func adamW(c *compiler, n *graph.Node) func() {
+func adamW(c *compiler, n *graph.Node) kernel {
 	in, _ := c.operands(n)
 	decay := graph.AttrOf[graph.AdamWAttr](n).Decay
 	hyper, clip := in[4], in[5]

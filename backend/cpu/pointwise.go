@@ -6,7 +6,7 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-func softmax(c *compiler, n *graph.Node) func() {
+func softmax(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	cols := n.In[0].Shape().Last()
 	return c.overRows(n.In[0].Shape().Rows(), cols, func(_ *workerScratch, from, to int) {
@@ -26,7 +26,7 @@ func softmax(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func softmaxGrad(c *compiler, n *graph.Node) func() {
+func softmaxGrad(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	cols := n.In[0].Shape().Last()
 	return c.overRows(n.In[0].Shape().Rows(), cols, func(_ *workerScratch, from, to int) {
@@ -60,7 +60,7 @@ func silu(x float32) float32 {
 	return x / (1 + exp(-x))
 }
 
-func swiGLU(c *compiler, n *graph.Node) func() {
+func swiGLU(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	return c.overElems(len(out[0]), func(from, to int) {
 		gate, up, y := in[0][from:to], in[1][from:to], out[0][from:to]
@@ -70,7 +70,7 @@ func swiGLU(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func swiGLUGrad(c *compiler, n *graph.Node) func() {
+func swiGLUGrad(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	return c.overElems(len(out[0]), func(from, to int) {
 		dy, gate, up, dgate, dup := in[0][from:to], in[1][from:to], in[2][from:to], out[0][from:to], out[1][from:to]
@@ -84,7 +84,7 @@ func swiGLUGrad(c *compiler, n *graph.Node) func() {
 }
 
 // each is an operator of one output of the same size as its inputs.
-func each(c *compiler, n *graph.Node, f func(y, x []float32), g func(y, a, b []float32)) func() {
+func each(c *compiler, n *graph.Node, f func(y, x []float32), g func(y, a, b []float32)) kernel {
 	in, out := c.operands(n)
 	return c.overElems(len(out[0]), func(from, to int) {
 		if g != nil {
@@ -98,7 +98,7 @@ func each(c *compiler, n *graph.Node, f func(y, x []float32), g func(y, a, b []f
 // gaussian is Φ(x), the distribution function of N(0, 1). erfc keeps its precision for x far below 0.
 func gaussian(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 
-func gelu(c *compiler, n *graph.Node) func() {
+func gelu(c *compiler, n *graph.Node) kernel {
 	return each(c, n, func(y, x []float32) {
 		for i, v := range x {
 			y[i] = float32(float64(v) * gaussian(float64(v)))
@@ -106,7 +106,7 @@ func gelu(c *compiler, n *graph.Node) func() {
 	}, nil)
 }
 
-func geluGrad(c *compiler, n *graph.Node) func() {
+func geluGrad(c *compiler, n *graph.Node) kernel {
 	return each(c, n, nil, func(dx, dy, x []float32) {
 		for i, v := range x {
 			u := float64(v)
@@ -116,7 +116,7 @@ func geluGrad(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func relu(c *compiler, n *graph.Node) func() {
+func relu(c *compiler, n *graph.Node) kernel {
 	return each(c, n, func(y, x []float32) {
 		for i, v := range x {
 			if v <= 0 {
@@ -127,7 +127,7 @@ func relu(c *compiler, n *graph.Node) func() {
 	}, nil)
 }
 
-func reluGrad(c *compiler, n *graph.Node) func() {
+func reluGrad(c *compiler, n *graph.Node) kernel {
 	return each(c, n, nil, func(dx, dy, x []float32) {
 		for i, v := range x {
 			switch {
@@ -142,7 +142,7 @@ func reluGrad(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func softCap(c *compiler, n *graph.Node) func() {
+func softCap(c *compiler, n *graph.Node) kernel {
 	limit := float64(graph.AttrOf[graph.SoftCapAttr](n).Cap)
 	return each(c, n, func(y, x []float32) {
 		for i, v := range x {
@@ -151,7 +151,7 @@ func softCap(c *compiler, n *graph.Node) func() {
 	}, nil)
 }
 
-func softCapGrad(c *compiler, n *graph.Node) func() {
+func softCapGrad(c *compiler, n *graph.Node) kernel {
 	limit := float64(graph.AttrOf[graph.SoftCapAttr](n).Cap)
 	return each(c, n, nil, func(dx, dy, y []float32) {
 		for i, v := range y {
@@ -161,7 +161,7 @@ func softCapGrad(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func add(c *compiler, n *graph.Node) func() {
+func add(c *compiler, n *graph.Node) kernel {
 	return each(c, n, nil, func(y, a, b []float32) {
 		for i := range y {
 			y[i] = a[i] + b[i]
@@ -169,7 +169,7 @@ func add(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func fill(c *compiler, n *graph.Node) func() {
+func fill(c *compiler, n *graph.Node) kernel {
 	_, out := c.operands(n)
 	value := graph.AttrOf[graph.FillAttr](n).Value
 	return c.overElems(len(out[0]), func(from, to int) {
@@ -180,7 +180,7 @@ func fill(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func broadcast(c *compiler, n *graph.Node) func() {
+func broadcast(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	return c.overElems(len(out[0]), func(from, to int) {
 		v := in[0][0]
@@ -194,18 +194,18 @@ func broadcast(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func sum(c *compiler, n *graph.Node) func() {
+func sum(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
-	return func() {
+	return serial(func() {
 		s := total(in[0])
 		if in[1] != nil {
 			s *= float64(in[1][0])
 		}
 		out[0][0] = float32(s)
-	}
+	})
 }
 
-func sumRows(c *compiler, n *graph.Node) func() {
+func sumRows(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	cols := n.In[0].Shape().Last()
 	rows := n.In[0].Shape().Rows()

@@ -57,7 +57,7 @@ func qkStandard(x []float32, at graph.QKNormRoPEAttr) (mean, r, share float64) {
 	return mean, r, 1 / float64(len(x))
 }
 
-func qkNormRoPE(c *compiler, n *graph.Node) func() {
+func qkNormRoPE(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	at := graph.AttrOf[graph.QKNormRoPEAttr](n)
 	h, positions := at.HeadDim, n.In[0].Shape()[1]
@@ -82,7 +82,7 @@ func qkNormRoPE(c *compiler, n *graph.Node) func() {
 	})
 }
 
-func qkNormRoPEGrad(c *compiler, n *graph.Node) func() {
+func qkNormRoPEGrad(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	at := graph.AttrOf[graph.QKNormRoPEAttr](n)
 	h, positions := at.HeadDim, n.In[0].Shape()[1]
@@ -91,7 +91,7 @@ func qkNormRoPEGrad(c *compiler, n *graph.Node) func() {
 	rows := len(in[1]) / h
 	gain, dgain := in[2], out[1]
 	span := graph.RowsPerPart(rows)
-	return c.parallel(graph.Parts(rows), func(worker, part int) {
+	return parallel(graph.Parts(rows), func(worker, part int) {
 		w := &c.scratch.workers[worker]
 		hat, u, sums := w.f32[0][:h], w.f32[1][:h], w.sums[:h]
 		clear(sums)
