@@ -1,24 +1,12 @@
 package cpu
 
-import "math"
+import (
+	"math"
 
-// exp is e^x within 0.63 ulp of float32: e^x = 2^k e^r with |r| <= ln2/2, a Taylor polynomial of degree 7 in float64 (truncation
-// under 8e-9 of it). inf, 0 and NaN come out where they should.
-func exp(x float32) float32 {
-	switch {
-	case x > 89:
-		return float32(math.Inf(1))
-	case x < -105:
-		return 0
-	case x != x:
-		return x
-	}
-	y := float64(x)
-	k := math.Floor(y*math.Log2E + 0.5)
-	r := y - k*math.Ln2
-	p := 1 + r*(1+r*(1./2+r*(1./6+r*(1./24+r*(1./120+r*(1./720+r*(1./5040)))))))
-	return float32(p * math.Float64frombits(uint64(int64(k)+1023)<<52))
-}
+	"github.com/vktrain/vktrain/backend/cpu/simd"
+)
+
+func exp(x float32) float32 { return simd.Exp(x) }
 
 // The sums below have four accumulators in float64.
 

@@ -1,17 +1,34 @@
-// Command asm generates the amd64 kernels of backend/cpu/simd.
+// Command asm generates the amd64 kernels of backend/cpu/simd, one family a file.
 //
 //	go generate ./backend/cpu/simd
 package main
 
 import (
+	"flag"
+	"fmt"
+	"os"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// families of kernels, by the name of their file.
+var families = map[string]func(){
+	"gemm":   gemm6x16,
+	"vector": vector,
+}
+
 func main() {
+	family := flag.String("family", "", "the kernels to generate")
+	flag.Parse()
+	emit := families[*family]
+	if emit == nil {
+		fmt.Fprintf(os.Stderr, "asm: no family %q\n", *family)
+		os.Exit(2)
+	}
 	ConstraintExpr("amd64")
-	gemm6x16()
+	emit()
 	Generate()
 }
 

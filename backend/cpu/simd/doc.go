@@ -2,4 +2,5 @@
 // twin of each that tests compare it with and that other processors run.
 package simd
 
-//go:generate go run ../../../tools/asm -out gemm_amd64.s -stubs gemm_amd64.go -pkg simd
+//go:generate go run ../../../tools/asm -family gemm -out gemm_amd64.s -stubs gemm_amd64.go -pkg simd
+//go:generate go run ../../../tools/asm -family vector -out vector_amd64.s -stubs vector_amd64.go -pkg simd
