@@ -275,11 +275,38 @@ func TestFLOPs(t *testing.T) {
 	require.Equal(t, want, c.FLOPsPerToken(7), "a tied head multiplies all the same")
 	c.MLP = model.MLPReLU
 	require.Equal(t, want-6*2*12*20, c.FLOPsPerToken(7))
+	require.Equal(t, want-6*2*12*20-6*2*7*24, c.CausalFLOPsPerToken(7))
+}
+
+// The presets of benchmarks are the models of another program, parameter by parameter, with its count of FLOPs.
+func TestBenchPresets(t *testing.T) {
+	for _, s := range []struct {
+		name                                string
+		vocab, d, layers, heads, ff, seqLen int
+		head                                int
+	}{
+		{"bench-a", 256, 128, 4, 4, 344, 128, 256 * 128},
+		{"bench-b", 4096, 384, 6, 6, 1024, 256, 4096 * 384},
+		{"bench-c", 50304, 768, 12, 12, 2048, 256, 0},
+	} {
+		c, err := model.Preset(s.name)
+		require.NoError(t, err)
+		require.Equal(t, "peri", c.Placement)
+		require.Equal(t, model.QKNormRMS, c.QKNorm)
+		require.False(t, c.EmbedNorm)
+		require.Equal(t, s.seqLen, c.SeqLen)
+		matrices := 4*s.d*s.d + 3*s.d*s.ff
+		block := matrices + 4*s.d + 2*s.d/s.heads
+		require.Equal(t, s.vocab*s.d+s.layers*block+s.d+s.head, c.NumParams(), s.name)
+		perToken := 6*(s.layers*matrices+s.vocab*s.d) + 6*s.layers*s.seqLen*s.d
+		require.Equal(t, float64(perToken), c.CausalFLOPsPerToken(s.seqLen), s.name)
+	}
 }
 
 func TestPresets(t *testing.T) {
 	millions := map[string]float64{ // with 512 tokens where the tokenizer decides
 		"nano": 0.43, "tiny": 2.86, "small": 14.56, "gpt2": 123.57, "peri-400m": 608.12, "peri-1.5b": 1920.88, "peri-3.2b": 3659.48,
+		"bench-a": 0.86, "bench-b": 13.77, "bench-c": 123.61,
 	}
 	require.Len(t, model.PresetNames(), len(millions))
 	last := 0
@@ -293,6 +320,9 @@ func TestPresets(t *testing.T) {
 		require.NoError(t, c.Validate(), name)
 		require.Equal(t, c, c.Normalize(), name)
 		require.InDelta(t, millions[name], float64(c.NumParams())/1e6, 0.005, name)
+		if name == "bench-a" {
+			last = 0
+		}
 		require.Greater(t, c.NumParams(), last, name)
 		last = c.NumParams()
 	}
@@ -309,7 +339,7 @@ func TestPresets(t *testing.T) {
 		require.InEpsilon(t, want, float64(blocks)/1e9, 5e-4, name)
 	}
 	_, err := model.Preset("huge")
-	require.EqualError(t, err, `preset: "huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b or peri-3.2b`)
+	require.EqualError(t, err, `preset: "huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b, bench-a, bench-b or bench-c`)
 }
 
 func TestPlacementNames(t *testing.T) {

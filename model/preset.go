@@ -5,7 +5,7 @@ import "fmt"
 // cl100kVocab is the size of the cl100k_base vocabulary of the paper's models.
 const cl100kVocab = 100277
 
-// presets are the named models, the smallest first. Where vocab_size is 0 it is the tokenizer's, and the number of parameters is given for one of 512
+// presets are the named models, the smallest first, and after them those that only benchmarks use. Where vocab_size is 0 it is the tokenizer's, and the number of parameters is given for one of 512
 // (nano, tiny) or 1024 (small) tokens.
 var presets = []struct {
 	name   string
@@ -26,12 +26,23 @@ var presets = []struct {
 	{"peri-400m", func() Config { return paper(1024, 24, 8, 128) }},
 	{"peri-1.5b", func() Config { return paper(2048, 24, 16, 128) }},
 	{"peri-3.2b", func() Config { return paper(2560, 32, 16, 160) }},
+
+	// Sizes at which vktrain's speed is compared with that of others: 0.86, 13.8 and 123.6 M.
+	{"bench-a", func() Config { return bench(256, 128, 4, 4, 344, 128, false) }},
+	{"bench-b", func() Config { return bench(4096, 384, 6, 6, 1024, 256, false) }},
+	{"bench-c", func() Config { return bench(50304, 768, 12, 12, 2048, 256, true) }},
 }
 
 func sized(d, layers, heads, ff, seqLen int) Config {
 	c := Default()
 	c.DModel, c.NLayers, c.NHeads, c.DFF, c.SeqLen = d, layers, heads, ff, seqLen
 	return c.Normalize()
+}
+
+func bench(vocab, d, layers, heads, ff, seqLen int, tied bool) Config {
+	c := sized(d, layers, heads, ff, seqLen)
+	c.VocabSize, c.Tied = vocab, tied
+	return c
 }
 
 // paper gives the sizes of Kim et al. 2025, table 2: width, layers, heads, head_dim, init 0.02, sequences of 8192 tokens. The table
@@ -56,7 +67,7 @@ func Preset(name string) (Config, error) {
 	return Config{}, fmt.Errorf("preset: %q is unknown: use %s", name, orList(PresetNames()))
 }
 
-// PresetNames lists the presets, the smallest first.
+// PresetNames lists the presets, the smallest first, and then those of benchmarks.
 func PresetNames() []string {
 	names := make([]string, len(presets))
 	for i, p := range presets {

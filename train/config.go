@@ -101,6 +101,10 @@ var recipes = map[string]recipe{
 	"peri-400m": {batch: 1, accumulation: 256, steps: 14400, lr: 2e-3, weightDecay: 0.033, vocab: 32768, evalBatches: 256},
 	"peri-1.5b": {batch: 1, accumulation: 256, steps: 14400, lr: 2e-3, weightDecay: 0.033, vocab: 32768, evalBatches: 256},
 	"peri-3.2b": {batch: 1, accumulation: 256, steps: 14400, lr: 2e-3, weightDecay: 0.033, vocab: 32768, evalBatches: 256},
+
+	"bench-a": {batch: 16, accumulation: 1, steps: 1000, lr: 5e-3, weightDecay: 0.1, vocab: minVocab, evalBatches: 16},
+	"bench-b": {batch: 8, accumulation: 1, steps: 1000, lr: 3e-3, weightDecay: 0.1, vocab: 4096, evalBatches: 16},
+	"bench-c": {batch: 2, accumulation: 1, steps: 1000, lr: 2e-3, weightDecay: 0.1, vocab: 16384, evalBatches: 16},
 }
 
 // DefaultPreset is the model of a run that names none.

@@ -179,6 +179,14 @@ func (s *Stepper) Drain() (*Scalars, error) {
 	return done, err
 }
 
+// Executables are the compiled programs, in the order of StepperPrograms: for a profile, or their memory.
+func (s *Stepper) Executables() []backend.Executable {
+	if s.apply == nil {
+		return []backend.Executable{s.micro}
+	}
+	return []backend.Executable{s.micro, s.apply}
+}
+
 // Close waits for what runs.
 func (s *Stepper) Close() error {
 	var errs []error

@@ -9,7 +9,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/checkpoint"
-	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
 )
 
 // Trainer is a model in training on a device. It is used by one goroutine.
@@ -60,16 +60,14 @@ func (t *Trainer) compile() error {
 	if err != nil {
 		return err
 	}
-	if err := t.checkMemory(programs); err != nil {
+	if err := MemoryOf(programs...).Check(t.dev.Info()); err != nil {
 		return err
 	}
 	if t.store, err = t.dev.NewStore(Vars(programs...)); err != nil {
 		return err
 	}
-	for _, p := range m.Params() {
-		if err := t.store.Write(p.Name, floatBytes(m.InitParam(t.cfg.Seed, p))); err != nil {
-			return err
-		}
+	if err := InitParams(t.store, m, t.cfg.Seed); err != nil {
+		return err
 	}
 	if t.steps, err = NewStepper(t.dev, t.store, programs); err != nil {
 		return err
@@ -81,28 +79,14 @@ func (t *Trainer) compile() error {
 	return err
 }
 
-// checkMemory refuses at once what cannot fit: parameters, moments and gradients, and the temporaries of the step, which are most of what the
-// programs need.
-func (t *Trainer) checkMemory(programs []*graph.Program) error {
-	need := int64(0)
-	for _, v := range Vars(programs...) {
-		need += int64(v.Bytes())
+// InitParams writes a seed's initial parameters to a store.
+func InitParams(s backend.Store, m model.Config, seed uint64) error {
+	for _, p := range m.Params() {
+		if err := s.Write(p.Name, floatBytes(m.InitParam(seed, p))); err != nil {
+			return err
+		}
 	}
-	fixed := need
-	for _, p := range programs {
-		need += int64(graph.NewPlan(p).ArenaBytes())
-	}
-	have := t.dev.Info().Memory
-	if have == 0 || need <= have {
-		return nil
-	}
-	const gib = 1 << 30
-	remedy := "use a smaller batch with more accumulation, or a smaller seq_len"
-	if fixed > have {
-		remedy = "use a smaller model"
-	}
-	return fmt.Errorf("the run needs %.1f GiB, %.1f of them for the parameters and their moments, and %s has %.1f: %s",
-		float64(need)/gib, float64(fixed)/gib, t.dev.Info(), float64(have)/gib, remedy)
+	return nil
 }
 
 // Config is the run's, with every default filled in: written as YAML it gives the same run again.

@@ -7,12 +7,11 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
-	"golang.org/x/sys/cpu"
 )
 
 // Options says how the backend runs.
 type Options struct {
-	Threads int // workers; 0: as many as the processors that the process may use
+	Threads int // workers; 0: DefaultThreads
 }
 
 // Backend runs programs on the processor.
@@ -43,11 +42,11 @@ var (
 
 // New starts the workers.
 func New(o Options) (*Backend, error) {
-	if o.Threads < 0 {
-		return nil, fmt.Errorf("cpu: %d threads: use 0 for all processors, or 1 and more", o.Threads)
+	if o.Threads < 0 || o.Threads > MaxThreads {
+		return nil, fmt.Errorf("cpu: %d threads: use 1 to %d, or 0 for one a core", o.Threads, MaxThreads)
 	}
 	if o.Threads == 0 {
-		o.Threads = runtime.GOMAXPROCS(0)
+		o.Threads = DefaultThreads()
 	}
 	b := &Backend{pool: newPool(o.Threads), jobs: make(chan job, 64), quit: make(chan struct{})}
 	go func() {
@@ -63,14 +62,10 @@ func New(o Options) (*Backend, error) {
 	return b, nil
 }
 
-// Info names the architecture, the vector instructions that are used, and the number of workers.
+// Info names the processor, the vector instructions that are used, and the number of workers.
 func (b *Backend) Info() backend.Info {
-	name := runtime.GOARCH
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
-		name += " with AVX2"
-	}
 	return backend.Info{
-		Backend: "cpu", Name: fmt.Sprintf("%s, %d threads", name, b.pool.workers), Vendor: "Go", Driver: runtime.Version(), Kind: backend.CPU,
+		Backend: "cpu", Name: describe(b.pool.workers), Vendor: "Go", Driver: runtime.Version(), Kind: backend.CPU,
 		Memory: hostMemory(),
 	}
 }

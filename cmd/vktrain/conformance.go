@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,13 +13,13 @@ import (
 
 	"github.com/vktrain/vktrain/backend/conformance"
 	"github.com/vktrain/vktrain/checkpoint"
-	"github.com/vktrain/vktrain/train/device"
 )
 
 // conformanceFlags are those of `vktrain conformance`.
 type conformanceFlags struct {
-	device, json string
-	options      conformance.Options
+	device  deviceFlags
+	json    string
+	options conformance.Options
 }
 
 func newConformanceCommand() *cobra.Command {
@@ -33,7 +32,7 @@ func newConformanceCommand() *cobra.Command {
 			return runConformance(c.OutOrStdout(), c.ErrOrStderr(), f)
 		},
 	}
-	deviceFlag(c, &f.device)
+	f.device.add(c)
 	c.Flags().StringVar(&f.options.Golden, "golden", "", "check the golden models in `DIR` too, in place of those that are built in")
 	c.Flags().StringVar(&f.json, "json", "", "write the report to `FILE` as JSON")
 	c.Flags().Uint64Var(&f.options.Seed, "seed", 0, "`N` of the random inputs; 0 takes another one each time")
@@ -52,7 +51,7 @@ func runConformance(out, progressOut io.Writer, f conformanceFlags) (err error) 
 			return fmt.Errorf("%s can't be written: there is no folder %s", f.json, folder)
 		}
 	}
-	dev, why, err := device.Open(f.device)
+	dev, why, err := f.device.open()
 	if err != nil {
 		return err
 	}
@@ -80,11 +79,7 @@ func runConformance(out, progressOut io.Writer, f conformanceFlags) (err error) 
 }
 
 func writeReport(path string, report *conformance.Report) error {
-	return checkpoint.WriteFile(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(report)
-	})
+	return checkpoint.WriteFile(path, func(w io.Writer) error { return writeJSON(w, report) })
 }
 
 // caseProgress shows a bar on a terminal, and nothing elsewhere.

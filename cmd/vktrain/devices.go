@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -15,12 +14,16 @@ import (
 
 func newDevicesCommand() *cobra.Command {
 	var asJSON bool
+	f := deviceFlags{name: device.Auto}
 	c := &cobra.Command{
 		Use:   "devices",
 		Short: "List what there is to train on, and what auto takes",
 		Args:  arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			survey, err := device.Look()
+			if err := f.check(); err != nil {
+				return err
+			}
+			survey, err := device.Look(f.options)
 			if err != nil {
 				return err
 			}
@@ -32,6 +35,7 @@ func newDevicesCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	f.addThreads(c)
 	return c
 }
 
@@ -63,9 +67,7 @@ func writeDevicesJSON(w io.Writer, s device.Survey) error {
 	if s.VulkanErr != nil {
 		out.VulkanError = s.VulkanErr.Error()
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
+	return writeJSON(w, out)
 }
 
 func writeDevices(w io.Writer, s device.Survey) {

@@ -9,12 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vktrain/vktrain/train"
-	"github.com/vktrain/vktrain/train/device"
 )
 
 // generateFlags are those of `vktrain generate`.
 type generateFlags struct {
-	device string
+	device deviceFlags
 	text   train.Continuation
 }
 
@@ -26,7 +25,7 @@ func newGenerateCommand() *cobra.Command {
 		Args:  arguments(1, 1, "the folder of a run"),
 		RunE:  func(c *cobra.Command, args []string) error { return generate(c.Context(), c.OutOrStdout(), args[0], f) },
 	}
-	deviceFlag(c, &f.device)
+	f.device.add(c)
 	flags := c.Flags()
 	flags.StringVar(&f.text.Prompt, "prompt", "", "`TEXT` to continue; a new text without it")
 	flags.IntVar(&f.text.Tokens, "tokens", 200, "add at most `N` tokens")
@@ -45,7 +44,7 @@ func generate(ctx context.Context, out io.Writer, dir string, f generateFlags) (
 	if err := f.text.Sampler.Validate(); err != nil {
 		return usagef("--%v", err)
 	}
-	dev, _, err := device.Open(f.device)
+	dev, _, err := f.device.open()
 	if err != nil {
 		return err
 	}

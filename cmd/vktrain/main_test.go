@@ -184,7 +184,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		want   string
 	}{
 		{[]string{"tarin"}, 2, `unknown command "tarin": did you mean train?`},
-		{[]string{"frobnicate"}, 2, `unknown command "frobnicate": there are conformance, devices, generate, train`},
+		{[]string{"frobnicate"}, 2, `unknown command "frobnicate": there are bench, conformance, devices, generate, train`},
 		{[]string{"train", "--stpes", "5"}, 2, `unknown flag --stpes: did you mean --steps?`},
 		{[]string{"train", "--frobnicate"}, 2, `unknown flag --frobnicate: see vktrain train --help`},
 		{[]string{"train", "-x"}, 2, `unknown flag -x: see vktrain train --help`},
@@ -192,7 +192,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"train", "--steps", "few"}, 2, `steps: "few" is no whole number`},
 		{[]string{"train", "--steps", "0"}, 2, `steps: 0 is too small: use at least 1`},
 		{[]string{"train", "--seed", "-1"}, 2, `seed: "-1" is no whole number`},
-		{[]string{"train", "--preset", "huge"}, 2, `"huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b or peri-3.2b`},
+		{[]string{"train", "--preset", "huge"}, 2, `"huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b, bench-a, bench-b or bench-c`},
 		{[]string{"train", "--set", "lr"}, 2, `--set: "lr" is no assignment: use key=value`},
 		{[]string{"train", "--set", "laerning=1"}, 2, `unknown key "laerning"`},
 		{[]string{"train", "--set", "stpes=1"}, 2, `unknown key "stpes": did you mean steps?`},
@@ -220,6 +220,20 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"generate", "x", "--temperature", "hot"}, 2, `--temperature: "hot" is no number`},
 		{[]string{"generate", "x", "--top-p", "2"}, 2, `--top-p: 2 is not possible`},
 		{[]string{"generate", "x", "--top-k", "-3"}, 2, `--top-k: -3 is not possible`},
+		{[]string{"train", "--device", "cpu", "--threads", "-1"}, 2, `--threads: -1 is not possible: use 1 to 1024, or 0 for one a core`},
+		{[]string{"generate", "x", "--device", "cpu", "--threads", "5000"}, 2, `--threads: 5000 is not possible`},
+		{[]string{"devices", "--threads", "-1"}, 2, `--threads: -1 is not possible`},
+		{[]string{"conformance", "--threads", "two"}, 2, `--threads: "two" is no whole number`},
+		{[]string{"bench", "stpe"}, 2, `unknown command "stpe": did you mean step?`},
+		{[]string{"bench", "step", "now"}, 2, `"now" is one argument too many`},
+		{[]string{"bench", "step", "--preset", "huge"}, 2, `--preset: "huge" is unknown: use nano, `},
+		{[]string{"bench", "step", "--steps", "0"}, 2, `--steps: 0 is too small`},
+		{[]string{"bench", "step", "--batch", "-1"}, 2, `batch: -1 is too small: use at least 1`},
+		{[]string{"bench", "step", "--seq", "-1"}, 2, `seq_len: -1 is too small: use at least 1`},
+		{[]string{"bench", "step", "--placement", "pre,middle"}, 2, `placement: "middle" is unknown`},
+		{[]string{"bench", "step", "--qk-norm", "l3"}, 2, `qk_norm: "l3" is unknown`},
+		{[]string{"bench", "step", "--device", "tpu"}, 2, `device: "tpu" is unknown`},
+		{[]string{"bench", "step", "--threads", "-2"}, 2, `--threads: -2 is not possible`},
 		{[]string{"devices", "now"}, 2, `"now" is one argument too many`},
 		{[]string{"conformance", "--device", "tpu"}, 2, `device: "tpu" is unknown`},
 		{[]string{"conformance", "--device", "cpu", "--golden", "absent"}, 1, `absent has no index.json: give a folder of golden models`},
@@ -265,7 +279,7 @@ func TestDevices(t *testing.T) {
 func TestHelp(t *testing.T) {
 	status, out, errs := vktrain()
 	require.Zero(t, status, errs)
-	for _, name := range []string{"train", "generate", "devices", "conformance"} {
+	for _, name := range []string{"train", "generate", "devices", "conformance", "bench"} {
 		require.Contains(t, out, name)
 		status, help, errs := vktrain(name, "--help")
 		require.Zero(t, status, errs)

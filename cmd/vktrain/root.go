@@ -9,7 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/backend/cpu"
 	"github.com/vktrain/vktrain/internal/near"
+	"github.com/vktrain/vktrain/train/device"
 )
 
 // newRoot makes the command with its subcommands.
@@ -31,7 +34,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand())
+	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand())
 	return root
 }
 
@@ -94,9 +97,35 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// deviceFlag adds --device.
-func deviceFlag(c *cobra.Command, to *string) {
-	c.Flags().StringVar(to, "device", "auto", "`DEVICE` to compute on: auto, cpu, vulkan or vulkan:N, with an N that `vktrain devices` lists")
+// deviceFlags are --device and --threads.
+type deviceFlags struct {
+	name    string
+	options device.Options
+}
+
+func (f *deviceFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "device", "auto", "`DEVICE` to compute on: auto, cpu, vulkan or vulkan:N, with an N that `vktrain devices` lists")
+	f.addThreads(c)
+}
+
+func (f *deviceFlags) addThreads(c *cobra.Command) {
+	c.Flags().IntVar(&f.options.Threads, "threads", 0, "compute with `N` threads where the device is the CPU; 0: one for each of its cores")
+}
+
+// check finds what is wrong without opening anything.
+func (f *deviceFlags) check() error {
+	if n := f.options.Threads; n < 0 || n > cpu.MaxThreads {
+		return usagef("--threads: %d is not possible: use 1 to %d, or 0 for one a core", n, cpu.MaxThreads)
+	}
+	return device.CheckName(f.name)
+}
+
+// open opens the device; why is not empty for auto.
+func (f *deviceFlags) open() (dev backend.Backend, why string, err error) {
+	if err := f.check(); err != nil {
+		return nil, "", err
+	}
+	return device.Open(f.name, f.options)
 }
 
 // row prints an aligned pair of a name and a text.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/train"
-	"github.com/vktrain/vktrain/train/device"
 )
 
 // runsFolder is where runs go that are given no folder.
@@ -20,6 +19,7 @@ const runsFolder = "runs"
 
 // trainFlags are those of `vktrain train`.
 type trainFlags struct {
+	device    deviceFlags // its name is the config's
 	out       string
 	overwrite bool
 	set       []string
@@ -55,6 +55,7 @@ with every one of them, which gives the same run again. Ctrl-C ends a run after 
 	for _, k := range configFlags {
 		c.Flags().String(k.flag, "", k.usage)
 	}
+	f.device.addThreads(c)
 	c.Flags().StringVar(&f.out, "out", "", "`DIR` for the run; a fresh folder in runs without it")
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace the run that DIR holds")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "`KEY=VALUE` of the config, such as model.d_model=128; may be repeated")
@@ -111,7 +112,8 @@ func runTraining(ctx context.Context, out, progressOut io.Writer, all []train.As
 	if err != nil {
 		return err
 	}
-	if err := device.CheckName(cfg.Device); err != nil {
+	f.device.name = cfg.Device
+	if err := f.device.check(); err != nil {
 		return err
 	}
 	if f.out != "" {
@@ -119,7 +121,7 @@ func runTraining(ctx context.Context, out, progressOut io.Writer, all []train.As
 			return err
 		}
 	}
-	dev, why, err := device.Open(cfg.Device)
+	dev, why, err := f.device.open()
 	if err != nil {
 		return err
 	}

@@ -52,10 +52,15 @@ type Survey struct {
 	VulkanErr error
 }
 
+// Options say how devices are opened.
+type Options struct {
+	Threads int // of the CPU; 0: its default
+}
+
 // Look lists the devices.
-func Look() (Survey, error) {
+func Look(o Options) (Survey, error) {
 	var s Survey
-	host, err := cpu.New(cpu.Options{})
+	host, err := cpu.New(cpu.Options{Threads: o.Threads})
 	if err != nil {
 		return s, err
 	}
@@ -91,21 +96,21 @@ func reason(err error) string {
 }
 
 // Open opens a device by its name. why is not empty for auto. cpu never loads Vulkan.
-func Open(name string) (dev backend.Backend, why string, err error) {
+func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 	if err := CheckName(name); err != nil {
 		return nil, "", err
 	}
 	if name == Auto {
 		devices, err := vulkan.Devices()
 		choice := choose(devices, err)
-		if dev, _, err = Open(choice.Device); err == nil || choice.Device == CPU {
+		if dev, _, err = Open(choice.Device, o); err == nil || choice.Device == CPU {
 			return dev, choice.Why, err
 		}
-		dev, _, fallback := Open(CPU)
+		dev, _, fallback := Open(CPU, o)
 		return dev, fmt.Sprintf("%s does not open: %v", choice.Device, err), fallback
 	}
 	if name == CPU {
-		b, err := cpu.New(cpu.Options{})
+		b, err := cpu.New(cpu.Options{Threads: o.Threads})
 		if err != nil {
 			return nil, "", err
 		}

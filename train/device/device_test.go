@@ -42,18 +42,18 @@ func TestNames(t *testing.T) {
 	}
 	for _, name := range []string{"", "gpu", "vulkan:", "cuda:0", "CPU"} {
 		require.ErrorAs(t, CheckName(name), new(*NameError), name)
-		_, _, err := Open(name)
+		_, _, err := Open(name, Options{})
 		require.ErrorAs(t, err, new(*NameError), name)
 	}
 }
 
 func TestCPUOpens(t *testing.T) {
-	dev, why, err := Open(CPU)
+	dev, why, err := Open(CPU, Options{Threads: 3})
 	require.NoError(t, err)
 	require.Empty(t, why)
 	require.Equal(t, backend.CPU, dev.Info().Kind)
 	require.NoError(t, dev.Close())
-	s, err := Look()
+	s, err := Look(Options{})
 	require.NoError(t, err)
 	require.NotEmpty(t, s.CPU.Name)
 	require.NotEmpty(t, s.Auto.Why)

@@ -1,0 +1,216 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
+	"github.com/vktrain/vktrain/rng"
+	"github.com/vktrain/vktrain/train"
+)
+
+// StepOptions say which training steps are measured.
+type StepOptions struct {
+	Batch, SeqLen int // tokens of a step, in sequences
+	Steps         int // measured, of each model
+	// Progress is called before each step, those of the warm-up too. It may be nil.
+	Progress func(done, total int)
+}
+
+// warmUp is how many steps of each model run before those that are measured.
+const warmUp = 2
+
+// Step is how fast a model trains: forward, backward, clipping and AdamW on random tokens.
+type Step struct {
+	Name         string  `json:"name"`
+	Placement    string  `json:"placement"`
+	QKNorm       string  `json:"qk_norm"`
+	Device       string  `json:"device"`
+	Threads      int     `json:"threads,omitempty"` // of the CPU
+	Params       int     `json:"params"`
+	Batch        int     `json:"batch"`
+	SeqLen       int     `json:"seq_len"`
+	Steps        int     `json:"steps"`
+	MsPerStep    float64 `json:"ms_per_step"` // the median
+	MsMin        float64 `json:"ms_min"`
+	TokensPerSec float64 `json:"tokens_per_s"`
+	GFLOPs       float64 `json:"gflops"`       // per second: model.CausalFLOPsPerToken over the median
+	Ratio        float64 `json:"ratio"`        // to the first model: the median over the turns of this one's time by that one's in the same turn
+	PeakBytes    int64   `json:"peak_bytes"`   // what the process held at most; of another device, what is held there
+	DeviceBytes  int64   `json:"device_bytes"` // parameters, moments, arena and inputs
+	Loss         float64 `json:"loss"`         // of the last step
+
+	seconds []float64 // of each step
+}
+
+// Model is a model to measure, under a name.
+type Model struct {
+	Name   string
+	Config model.Config
+}
+
+// Steps trains models in turns, one step of each and then the next of each, and measures. It ends with ctx's error when that is done.
+//
+// PeakBytes of the CPU is the process's, so with several models it is that of all of them together.
+func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptions) (steps []Step, err error) {
+	if o.Steps < 1 {
+		return nil, fmt.Errorf("%d steps are too few: use at least 1", o.Steps)
+	}
+	all := make([]*trainee, 0, len(models))
+	defer func() {
+		for _, t := range all {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	for _, m := range models {
+		t, err := newTrainee(dev, m, o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	for i := range warmUp + o.Steps {
+		if o.Progress != nil {
+			o.Progress(i, warmUp+o.Steps)
+		}
+		for j := range all {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			t := all[j]
+			if i%2 == 1 { // so that none always runs after the same one
+				t = all[len(all)-1-j]
+			}
+			seconds, err := t.step()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", t.result.Name, err)
+			}
+			if i >= warmUp {
+				t.result.seconds = append(t.result.seconds, seconds)
+			}
+		}
+	}
+	for _, t := range all {
+		steps = append(steps, t.finish(dev, all[0]))
+	}
+	return steps, nil
+}
+
+// trainee is a model in training.
+type trainee struct {
+	store  backend.Store
+	steps  *train.Stepper
+	rand   *rng.Rand
+	cfg    model.Config
+	batch  train.Batch
+	done   int
+	result Step
+}
+
+func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
+	opts := train.ProgramOptions{Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1}
+	programs, err := train.StepperPrograms(m.Config, opts, 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := train.MemoryOf(programs...).Check(dev.Info()); err != nil {
+		return nil, err
+	}
+	cfg := m.Config.Normalize()
+	tokens := o.Batch * o.SeqLen
+	t := &trainee{
+		cfg: cfg, rand: rng.New(1, "bench"), batch: train.Batch{Tokens: make([]int32, tokens), Targets: make([]int32, tokens)},
+		result: Step{
+			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Device: dev.Info().String(), Params: cfg.NumParams(),
+			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps,
+		},
+	}
+	if c, ok := dev.(interface{ Threads() int }); ok {
+		t.result.Threads = c.Threads()
+	}
+	if err := t.compile(dev, programs); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+func (t *trainee) compile(dev backend.Backend, programs []*graph.Program) (err error) {
+	if t.store, err = dev.NewStore(train.Vars(programs...)); err != nil {
+		return err
+	}
+	if err := train.InitParams(t.store, t.cfg, 1); err != nil {
+		return err
+	}
+	t.steps, err = train.NewStepper(dev, t.store, programs)
+	return err
+}
+
+// step runs a step on tokens that it draws before the clock starts, and returns the seconds until its loss is there.
+func (t *trainee) step() (seconds float64, err error) {
+	for _, list := range [][]int32{t.batch.Tokens, t.batch.Targets} {
+		for i := range list {
+			list[i] = int32(t.rand.IntN(t.cfg.VocabSize))
+		}
+	}
+	t.done++
+	start := time.Now()
+	hyper := train.Hyper{LR: 3e-4, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Step: t.done}
+	if _, err := t.steps.Submit([]train.Batch{t.batch}, hyper); err != nil {
+		return 0, err
+	}
+	scalars, err := t.steps.Drain()
+	if err != nil {
+		return 0, err
+	}
+	t.result.Loss = scalars.Loss
+	return time.Since(start).Seconds(), nil
+}
+
+func (t *trainee) finish(dev backend.Backend, first *trainee) Step {
+	r := t.result
+	r.Ratio = medianRatio(r.seconds, first.result.seconds)
+	s := median(slices.Clone(r.seconds))
+	tokens := float64(r.Batch * r.SeqLen)
+	r.MsPerStep, r.MsMin, r.TokensPerSec = 1e3*s, 1e3*slices.Min(r.seconds), tokens/s
+	r.GFLOPs = t.cfg.CausalFLOPsPerToken(r.SeqLen) * tokens / s / 1e9
+	r.DeviceBytes = deviceBytes(t.store)
+	for _, e := range t.steps.Executables() {
+		r.DeviceBytes += deviceBytes(e)
+	}
+	if r.PeakBytes = r.DeviceBytes; dev.Info().Kind == backend.CPU {
+		r.PeakBytes = max(peakResident(), r.DeviceBytes)
+	}
+	return r
+}
+
+func deviceBytes(x any) int64 {
+	if m, ok := x.(backend.MemoryStats); ok {
+		return m.DeviceBytes()
+	}
+	return 0
+}
+
+// medianRatio is the median of a[i]/b[i].
+func medianRatio(a, b []float64) float64 {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = a[i] / b[i]
+	}
+	return median(ratios)
+}
+
+func (t *trainee) close() error {
+	var errs []error
+	if t.steps != nil {
+		errs = append(errs, t.steps.Close())
+	}
+	if t.store != nil {
+		errs = append(errs, t.store.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/backend/cpu"
+	"github.com/vktrain/vktrain/model"
+)
+
+func open(t *testing.T, threads int) backend.Backend {
+	dev, err := cpu.New(cpu.Options{Threads: threads})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev
+}
+
+func small(placement string) Model {
+	c := model.Default()
+	c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.DFF, c.SeqLen, c.Placement = 50, 16, 2, 2, 24, 8, placement
+	return Model{placement, c.Normalize()}
+}
+
+func TestStepsAreTrainingSteps(t *testing.T) {
+	dev := open(t, 2)
+	turns := 0
+	got, err := Steps(context.Background(), dev, []Model{small("pre"), small("peri")}, StepOptions{
+		Batch: 2, SeqLen: 8, Steps: 3, Progress: func(done, total int) { require.Equal(t, turns, done); require.Equal(t, 5, total); turns++ },
+	})
+	require.NoError(t, err)
+	require.Equal(t, 5, turns)
+	require.Len(t, got, 2)
+	for _, s := range got {
+		require.Len(t, s.seconds, 3, "the warm-up does not count")
+		require.Equal(t, 2, s.Threads)
+		require.InDelta(t, 3.9, s.Loss, 1, "about log 50")
+		require.InEpsilon(t, 16e3/s.MsPerStep, s.TokensPerSec, 1e-9)
+		require.LessOrEqual(t, s.MsMin, s.MsPerStep)
+		require.GreaterOrEqual(t, s.PeakBytes, s.DeviceBytes)
+		// Parameters, their moments, and more.
+		require.Greater(t, s.DeviceBytes, int64(3*4*s.Params))
+	}
+	require.Equal(t, 1.0, got[0].Ratio)
+	require.Equal(t, medianRatio(got[1].seconds, got[0].seconds), got[1].Ratio)
+	require.InEpsilon(t, small("pre").Config.CausalFLOPsPerToken(8)*got[0].TokensPerSec/1e9, got[0].GFLOPs, 1e-9)
+}
+
+func TestStepsRefuse(t *testing.T) {
+	dev := open(t, 1)
+	_, err := Steps(context.Background(), dev, []Model{small("pre")}, StepOptions{Batch: 1, SeqLen: 8})
+	require.ErrorContains(t, err, "0 steps are too few")
+	_, err = Steps(context.Background(), dev, []Model{small("middle")}, StepOptions{Batch: 1, SeqLen: 8, Steps: 1})
+	require.ErrorContains(t, err, `placement: "middle"`)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = Steps(ctx, dev, []Model{small("pre")}, StepOptions{Batch: 1, SeqLen: 8, Steps: 1})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestMedian(t *testing.T) {
+	require.Equal(t, 2.0, median([]float64{3, 1, 2}))
+	require.Equal(t, 2.5, median([]float64{4, 3, 1, 2}))
+	require.Equal(t, 2.0, medianRatio([]float64{2, 8, 3}, []float64{1, 2, 3}))
+}

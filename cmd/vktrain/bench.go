@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/vktrain/vktrain/bench"
+	"github.com/vktrain/vktrain/model"
+	"github.com/vktrain/vktrain/train"
+)
+
+func newBenchCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how fast a device trains",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return unknownCommand(c, args[0])
+		},
+	}
+	c.AddCommand(newBenchStepCommand())
+	return c
+}
+
+// sizeFlags name a model and the tokens of a step.
+type sizeFlags struct {
+	preset     string
+	batch, seq int
+}
+
+func (f *sizeFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.preset, "preset", "bench-b", "model `NAME`: "+strings.Join(model.PresetNames(), ", "))
+	c.Flags().IntVar(&f.batch, "batch", 0, "`B` sequences a step; 0: the preset's")
+	c.Flags().IntVar(&f.seq, "seq", 0, "sequences of `T` tokens; 0: the preset's")
+}
+
+// config is the preset with the flags over it.
+func (f *sizeFlags) config() (train.Config, error) {
+	cfg, err := train.FromPreset(f.preset)
+	if err != nil {
+		return cfg, usagef("--%s", strings.TrimPrefix(err.Error(), "model."))
+	}
+	if f.batch != 0 {
+		cfg.Batch = f.batch
+	}
+	if f.seq != 0 {
+		cfg.SeqLen = f.seq
+	}
+	cfg = cfg.Resolve()
+	if cfg.Model.VocabSize == 0 {
+		cfg.Model.VocabSize = cfg.Data.VocabSize
+	}
+	return cfg, cfg.Validate()
+}
+
+// benchStepFlags are those of `vktrain bench step`.
+type benchStepFlags struct {
+	device             deviceFlags
+	size               sizeFlags
+	placements, qkNorm []string
+	steps              int
+	json               bool
+}
+
+func newBenchStepCommand() *cobra.Command {
+	var f benchStepFlags
+	c := &cobra.Command{
+		Use:   "step",
+		Short: "Measure whole training steps",
+		Long: `Measure whole training steps: forward, backward, clipping and AdamW, on random tokens.
+
+Several placements or QK-Norms are measured in turns, a step of each and then the next of each, and compared with the
+first: --placement pre,peri shows what Peri-LN costs.`,
+		Args: arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return benchStep(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), f)
+		},
+	}
+	f.device.add(c)
+	f.size.add(c)
+	c.Flags().StringSliceVar(&f.placements, "placement", nil, "where the norms stand, as in the config: `P`,...; the preset's without it")
+	c.Flags().StringSliceVar(&f.qkNorm, "qk-norm", nil, "norm of queries and keys, as in the config: `Q`,...; the preset's without it")
+	c.Flags().IntVar(&f.steps, "steps", 7, "measure `N` steps")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	return c
+}
+
+// models are the preset with each placement and each QK-Norm that was asked for.
+func (f *benchStepFlags) models(cfg train.Config) ([]bench.Model, error) {
+	placements, qkNorms := f.placements, f.qkNorm
+	if len(placements) == 0 {
+		placements = []string{cfg.Model.Placement}
+	}
+	if len(qkNorms) == 0 {
+		qkNorms = []string{cfg.Model.QKNorm}
+	}
+	var all []bench.Model
+	for _, p := range placements {
+		for _, q := range qkNorms {
+			c := cfg
+			c.Model.Placement, c.Model.QKNorm = p, q
+			if err := c.Validate(); err != nil {
+				return nil, err
+			}
+			all = append(all, bench.Model{Name: fmt.Sprintf("%s %s, qk_norm %s", f.size.preset, p, q), Config: c.Model.Config})
+		}
+	}
+	return all, nil
+}
+
+func benchStep(ctx context.Context, out, progressOut io.Writer, f benchStepFlags) (err error) {
+	if f.steps < 1 {
+		return usagef("--steps: %d is too small: use at least 1", f.steps)
+	}
+	cfg, err := f.size.config()
+	if err != nil {
+		return err
+	}
+	models, err := f.models(cfg)
+	if err != nil {
+		return err
+	}
+	dev, why, err := f.device.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	say, wipe := progressLine(progressOut)
+	steps, err := bench.Steps(ctx, dev, models, bench.StepOptions{
+		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Steps: f.steps,
+		Progress: func(done, total int) { say("step %d of %d", done+1, total) },
+	})
+	wipe()
+	if errors.Is(err, context.Canceled) {
+		return errInterrupted
+	}
+	if err != nil {
+		return err
+	}
+	if f.json {
+		if len(steps) == 1 {
+			return writeJSON(out, steps[0])
+		}
+		return writeJSON(out, steps)
+	}
+	if why != "" {
+		why = "; auto: " + oneLine(why)
+	}
+	row(out, "device", "%s%s", dev.Info(), why)
+	for _, s := range steps {
+		writeStep(out, s, len(steps) > 1)
+	}
+	return nil
+}
+
+func writeStep(w io.Writer, s bench.Step, compared bool) {
+	row(w, "model", "%s: %s parameters, %d sequences of %d tokens", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen)
+	row(w, "step", "%.1f ms, at best %.1f; %s tokens/s, %.1f GFLOP/s of the model", s.MsPerStep, s.MsMin, grouped(int64(s.TokensPerSec)), s.GFLOPs)
+	if compared {
+		row(w, "ratio", "%.4f of the first model's time", s.Ratio)
+	}
+	row(w, "memory", "%s at most, %s of them parameters, moments and arena", size(s.PeakBytes), size(s.DeviceBytes))
+}
+
+func writeJSON(w io.Writer, x any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(x)
+}
+
+// progressLine writes over one line of a terminal, and nothing elsewhere; wipe takes the line away.
+func progressLine(out io.Writer) (say func(format string, args ...any), wipe func()) {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return func(string, ...any) {}, func() {}
+	}
+	const clear = "\r\x1b[K"
+	return func(format string, args ...any) { fmt.Fprintf(f, clear+format, args...) }, func() { fmt.Fprint(f, clear) }
+}
