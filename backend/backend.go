@@ -108,6 +108,19 @@ type Profiler interface {
 	Profile() ([]float64, error)
 }
 
+// Planner is a Backend that plans with options.
+type Planner interface {
+	PlanOptions() graph.PlanOptions
+}
+
+// Plan is the plan that Compile makes of a program on a device.
+func Plan(b Backend, p *graph.Program) *graph.Plan {
+	if planner, ok := b.(Planner); ok {
+		return graph.NewPlanWith(p, planner.PlanOptions())
+	}
+	return graph.NewPlan(p)
+}
+
 // ErrStale is the error of fetching a run that newer ones have overwritten.
 var ErrStale = errors.New("backend: the run's outputs have been overwritten by newer runs")
 

@@ -118,7 +118,7 @@ func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := train.MemoryOf(programs...).Check(dev.Info()); err != nil {
+	if err := train.MemoryOn(dev, programs...).Check(dev.Info()); err != nil {
 		return nil, err
 	}
 	cfg := m.Config.Normalize()

@@ -67,66 +67,102 @@ func TestGoldenText(t *testing.T) {
 	p := mlp(t)
 	golden(t, "mlp.program.txt", p.String())
 	golden(t, "mlp.plan.txt", NewPlan(p).String())
+	golden(t, "mlp.inplace.txt", NewPlanWith(p, PlanOptions{InPlace: true}).String())
 }
 
 // The plan is checked against its definition: nodes of one group do not conflict, and whatever shares bytes is never alive
 // in the same group.
 func TestPlanIsSound(t *testing.T) {
+	inPlace := 0
 	for _, p := range []*Program{mlp(t), randomProgram(1), randomProgram(2), randomProgram(3), randomProgram(4)} {
-		pl := NewPlan(p)
-		group := 0
-		first, last := map[*Value]int{}, map[*Value]int{}
-		groups := map[int][]*Node{}
-		for i, n := range p.Nodes() {
-			if pl.Barrier(i) {
-				group++
-			}
-			for _, v := range append(append([]*Value{}, n.In...), n.Out...) {
-				if v == nil {
-					continue
-				}
-				base, _ := v.Base()
-				if _, ok := first[base]; !ok {
-					first[base] = group
-				}
-				last[base] = group
-			}
-			for _, m := range groups[group] {
-				for _, o := range n.Out {
-					for _, v := range append(append([]*Value{}, m.In...), m.Out...) {
-						require.False(t, sameBytes(o, v), "%s and %s are in one group", m, n)
-					}
-				}
-				for _, o := range m.Out {
-					for _, v := range n.In {
-						require.False(t, sameBytes(o, v), "%s and %s are in one group", m, n)
-					}
-				}
-			}
-			groups[group] = append(groups[group], n)
-		}
-		for _, o := range p.Outputs() {
-			base, _ := o.Value.Base()
-			last[base] = len(p.Nodes()) + 1
-		}
-		var temps []*Value
-		total := 0
-		for _, v := range p.Values() {
-			if v.Kind() == KindTemp && !v.IsView() {
-				require.Zero(t, pl.Offset(v)%ArenaAlign)
-				require.LessOrEqual(t, pl.Offset(v)+v.Bytes(), pl.ArenaBytes())
-				temps = append(temps, v)
-				total += alignUp(v.Bytes())
-			}
-		}
-		for i, v := range temps {
-			for _, w := range temps[:i] {
-				apart := pl.Offset(v)+v.Bytes() <= pl.Offset(w) || pl.Offset(w)+w.Bytes() <= pl.Offset(v)
-				require.True(t, apart || last[v] < first[w] || last[w] < first[v], "%s and %s share bytes", v.Name(), w.Name())
-			}
-		}
-		require.LessOrEqual(t, pl.ArenaBytes(), total)
+		require.Zero(t, checkPlan(t, NewPlan(p)))
+		inPlace += checkPlan(t, NewPlanWith(p, PlanOptions{InPlace: true}))
 	}
+	require.Positive(t, inPlace)
+}
+
+// checkPlan returns how many outputs take the place of an input at its last node, which is all that may share bytes in a group.
+func checkPlan(t *testing.T, pl *Plan) (inPlace int) {
+	p := pl.Program()
+	group := 0
+	first, last := map[*Value]int{}, map[*Value]int{}
+	groups := map[int][]*Node{}
+	for i, n := range p.Nodes() {
+		if pl.Barrier(i) {
+			group++
+		}
+		for _, v := range append(append([]*Value{}, n.In...), n.Out...) {
+			if v == nil {
+				continue
+			}
+			base, _ := v.Base()
+			if _, ok := first[base]; !ok {
+				first[base] = group
+			}
+			last[base] = group
+		}
+		for _, m := range groups[group] {
+			for _, o := range n.Out {
+				for _, v := range append(append([]*Value{}, m.In...), m.Out...) {
+					require.False(t, sameBytes(o, v), "%s and %s are in one group", m, n)
+				}
+			}
+			for _, o := range m.Out {
+				for _, v := range n.In {
+					require.False(t, sameBytes(o, v), "%s and %s are in one group", m, n)
+				}
+			}
+		}
+		groups[group] = append(groups[group], n)
+	}
+	for _, o := range p.Outputs() {
+		base, _ := o.Value.Base()
+		last[base] = len(p.Nodes()) + 1
+	}
+	var temps []*Value
+	total := 0
+	for _, v := range p.Values() {
+		if v.Kind() == KindTemp && !v.IsView() {
+			require.Zero(t, pl.Offset(v)%ArenaAlign)
+			require.LessOrEqual(t, pl.Offset(v)+v.Bytes(), pl.ArenaBytes())
+			temps = append(temps, v)
+			total += alignUp(v.Bytes())
+		}
+	}
+	for i, v := range temps {
+		for _, w := range temps[:i] {
+			apart := pl.Offset(v)+v.Bytes() <= pl.Offset(w) || pl.Offset(w)+w.Bytes() <= pl.Offset(v)
+			if apart || last[v] < first[w] || last[w] < first[v] {
+				continue
+			}
+			from, to := v, w
+			if first[from] > first[to] {
+				from, to = w, v
+			}
+			require.True(t, mayTakePlace(groups[first[to]], from, to) && last[from] == first[to] && pl.Offset(from) == pl.Offset(to),
+				"%s and %s share bytes", v.Name(), w.Name())
+			inPlace++
+		}
+	}
+	require.LessOrEqual(t, pl.ArenaBytes(), total)
+	require.LessOrEqual(t, pl.LiveBytes(), pl.ArenaBytes())
+	return inPlace
+}
+
+// mayTakePlace tells whether one node of a group alone uses from, once, and writes to in a place that the operator table gives.
+func mayTakePlace(group []*Node, from, to *Value) bool {
+	uses, allowed := 0, false
+	for _, n := range group {
+		for _, v := range append(append([]*Value{}, n.In...), n.Out...) {
+			if v != nil && sameBytes(v, from) {
+				uses++
+			}
+		}
+		for _, place := range n.Op.InPlace() {
+			allowed = allowed || n.In[place.In] == from && n.Out[place.Out] == to
+		}
+	}
+	return allowed && uses == 1 && from.Bytes() == to.Bytes()
 }
 
 func sameBytes(a, b *Value) bool {
@@ -270,8 +306,13 @@ func TestOpTable(t *testing.T) {
 		require.NotEmpty(t, op.String(), "op %d", op)
 		require.False(t, seen[op.String()])
 		seen[op.String()] = true
-		_, out := op.Operands()
+		in, out := op.Operands()
 		require.NotEmpty(t, out)
+		for _, place := range op.InPlace() {
+			require.Less(t, place.In, len(in))
+			require.Less(t, place.Out, len(out))
+			require.GreaterOrEqual(t, min(place.In, place.Out), 0, "%s names an operand that it has not", op)
+		}
 	}
 	require.Equal(t, "invalid", NumOps.String())
 }

@@ -1,13 +1,17 @@
 package graph
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Op names an operator. The table below is the whole vocabulary: what each computes, its operands in
 // order, and its attributes. An operand in brackets is optional: its place is then nil.
 //
 // "addend" operands are added to the result: out = addend + f(...). An addend may be the output itself
 // (accumulation in place): implementations read and write the same index in the same place, so this is
-// always allowed. No other input of a node may overlap its outputs unless the table says so.
+// always allowed. No other input of a node may overlap its outputs, but an output may take the whole place of an input that the
+// last column of the table names, on backends that plan with PlanOptions.InPlace.
 //
 // Numbers: every operator computes in float32 or wider. eps is always inside the root. An inf or a NaN
 // in an input comes out in each output element that depends on it.
@@ -50,40 +54,42 @@ const (
 	NumOps
 )
 
-// opTable is indexed by Op: the name, and the operands in order as they are printed in error messages; "[x]" is optional.
-var opTable = [NumOps]struct{ name, in, out string }{
-	OpEmbedding:        {"embedding", "table tokens", "y"},
-	OpEmbeddingGrad:    {"embedding_grad", "tokens dy [addend]", "dtable"},
-	OpMatMul:           {"matmul", "a b [addend]", "c"},
-	OpRMSNorm:          {"rms_norm", "x [gain] [addend]", "y"},
-	OpRMSNormGrad:      {"rms_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]"},
-	OpLayerNorm:        {"layer_norm", "x [gain] [addend]", "y"},
-	OpLayerNormGrad:    {"layer_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]"},
-	OpQKNormRoPE:       {"qk_norm_rope", "x [gain]", "y"},
-	OpQKNormRoPEGrad:   {"qk_norm_rope_grad", "dy x [gain]", "dx [dgain_rows]"},
-	OpAttention:        {"attention", "q k v [scale]", "o lse"},
-	OpAttentionGrad:    {"attention_grad", "do q k v o lse [scale]", "dq dk dv delta [dscale_rows]"},
-	OpSoftmax:          {"softmax", "x", "y"},
-	OpSoftmaxGrad:      {"softmax_grad", "dy y", "dx"},
-	OpSwiGLU:           {"swiglu", "gate up", "y"},
-	OpSwiGLUGrad:       {"swiglu_grad", "dy gate up", "dgate dup"},
-	OpGELU:             {"gelu", "x", "y"},
-	OpGELUGrad:         {"gelu_grad", "dy x", "dx"},
-	OpReLU:             {"relu", "x", "y"},
-	OpReLUGrad:         {"relu_grad", "dy x", "dx"},
-	OpSoftCap:          {"soft_cap", "x", "y"},
-	OpSoftCapGrad:      {"soft_cap_grad", "dy y", "dx"},
-	OpCrossEntropy:     {"cross_entropy", "logits targets", "losses lse"},
-	OpCrossEntropyGrad: {"cross_entropy_grad", "logits targets lse dlosses", "dlogits"},
-	OpAdd:              {"add", "a b", "c"},
-	OpSum:              {"sum", "x [scale]", "y"},
-	OpBroadcast:        {"broadcast", "x [scale]", "y"},
-	OpSumRows:          {"sum_rows", "x [addend]", "y"},
-	OpFill:             {"fill", "", "y"},
-	OpSumSquares:       {"sum_squares", "x", "partials"},
-	OpClipNorm:         {"clip_norm", "partials", "norm factor"},
-	OpAdamW:            {"adamw", "p m v g hyper clip", "p m v"},
-	OpCast:             {"cast", "x", "y"},
+// opTable is indexed by Op: the name, the operands in order as they are printed in error messages ("[x]" is optional), and which outputs may take
+// the place of which inputs, the best choice first: those that a row of the output (an element, for operators without rows) is computed
+// from the same row of.
+var opTable = [NumOps]struct{ name, in, out, inPlace string }{
+	OpEmbedding:        {"embedding", "table tokens", "y", ""},
+	OpEmbeddingGrad:    {"embedding_grad", "tokens dy [addend]", "dtable", ""},
+	OpMatMul:           {"matmul", "a b [addend]", "c", "c=addend"},
+	OpRMSNorm:          {"rms_norm", "x [gain] [addend]", "y", "y=x y=addend"},
+	OpRMSNormGrad:      {"rms_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]", "dx=dy dx=addend dx=x"},
+	OpLayerNorm:        {"layer_norm", "x [gain] [addend]", "y", "y=x y=addend"},
+	OpLayerNormGrad:    {"layer_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]", "dx=dy dx=addend dx=x"},
+	OpQKNormRoPE:       {"qk_norm_rope", "x [gain]", "y", "y=x"},
+	OpQKNormRoPEGrad:   {"qk_norm_rope_grad", "dy x [gain]", "dx [dgain_rows]", "dx=dy dx=x"},
+	OpAttention:        {"attention", "q k v [scale]", "o lse", ""},
+	OpAttentionGrad:    {"attention_grad", "do q k v o lse [scale]", "dq dk dv delta [dscale_rows]", ""},
+	OpSoftmax:          {"softmax", "x", "y", "y=x"},
+	OpSoftmaxGrad:      {"softmax_grad", "dy y", "dx", "dx=dy dx=y"},
+	OpSwiGLU:           {"swiglu", "gate up", "y", "y=gate y=up"},
+	OpSwiGLUGrad:       {"swiglu_grad", "dy gate up", "dgate dup", "dgate=gate dup=up dgate=dy dup=dy"},
+	OpGELU:             {"gelu", "x", "y", "y=x"},
+	OpGELUGrad:         {"gelu_grad", "dy x", "dx", "dx=dy dx=x"},
+	OpReLU:             {"relu", "x", "y", "y=x"},
+	OpReLUGrad:         {"relu_grad", "dy x", "dx", "dx=dy dx=x"},
+	OpSoftCap:          {"soft_cap", "x", "y", "y=x"},
+	OpSoftCapGrad:      {"soft_cap_grad", "dy y", "dx", "dx=dy dx=y"},
+	OpCrossEntropy:     {"cross_entropy", "logits targets", "losses lse", ""},
+	OpCrossEntropyGrad: {"cross_entropy_grad", "logits targets lse dlosses", "dlogits", "dlogits=logits"},
+	OpAdd:              {"add", "a b", "c", "c=a c=b"},
+	OpSum:              {"sum", "x [scale]", "y", ""},
+	OpBroadcast:        {"broadcast", "x [scale]", "y", ""},
+	OpSumRows:          {"sum_rows", "x [addend]", "y", ""},
+	OpFill:             {"fill", "", "y", ""},
+	OpSumSquares:       {"sum_squares", "x", "partials", ""},
+	OpClipNorm:         {"clip_norm", "partials", "norm factor", ""},
+	OpAdamW:            {"adamw", "p m v g hyper clip", "p m v", ""},
+	OpCast:             {"cast", "x", "y", ""},
 }
 
 // String gives the operator's name in printed programs.
@@ -106,4 +112,26 @@ func Ops() []Op {
 // Operands gives the names of the operator's inputs and outputs in order; an optional one stands in brackets.
 func (op Op) Operands() (in, out []string) {
 	return strings.Fields(opTable[op].in), strings.Fields(opTable[op].out)
+}
+
+// Place says that an output of a node may have the storage of an input, by their indices in Node.Out and Node.In.
+type Place struct{ Out, In int }
+
+// InPlace lists the outputs that may take the place of an input, the best choice first.
+func (op Op) InPlace() []Place { return opPlaces[op] }
+
+var opPlaces = parsePlaces()
+
+func parsePlaces() (places [NumOps][]Place) {
+	for op := range NumOps {
+		in, out := op.Operands()
+		index := func(names []string, name string) int {
+			return slices.IndexFunc(names, func(s string) bool { return strings.Trim(s, "[]") == name })
+		}
+		for _, pair := range strings.Fields(opTable[op].inPlace) {
+			o, i, _ := strings.Cut(pair, "=")
+			places[op] = append(places[op], Place{index(out, o), index(in, i)})
+		}
+	}
+	return places
 }

@@ -12,9 +12,17 @@ import (
 type Plan struct {
 	prog    *Program
 	arena   int
-	offset  []int // by value ID; bytes in the arena, -1 for what is not a temporary
-	life    []life
+	offset  []int    // by value ID; bytes in the arena, -1 for what is not a temporary
+	home    []*Value // by value ID: the temporary whose place this one has, itself unless it was put in another's place
+	life    []life   // by value ID; of a home with all that live there
 	barrier []bool
+}
+
+// PlanOptions is what a plan depends on besides the program.
+type PlanOptions struct {
+	// InPlace gives an output the storage of an input that no later node reads, where Op.InPlace allows it. It is for backends whose kernels
+	// read each row of those inputs before they write that row of the output.
+	InPlace bool
 }
 
 // life is the closed interval of barrier-free groups of nodes in which a temporary must keep its storage.
@@ -23,16 +31,23 @@ type life struct{ first, last int }
 // ArenaAlign is the alignment in bytes of a temporary in the arena.
 const ArenaAlign = ViewAlign
 
-// NewPlan plans p.
+// NewPlan plans p with no options.
+func NewPlan(p *Program) *Plan { return NewPlanWith(p, PlanOptions{}) }
+
+// NewPlanWith plans p.
 //
 // Barriers come first: consecutive nodes that neither write what another one of them reads or writes form a group, and
 // may run at the same time. A temporary then lives from the group that first writes it to the last that uses it, and
 // shares its bytes only with temporaries whose groups are all others; so that reusing storage never needs a barrier that
 // the data does not. Offsets are given to the largest first, each at the lowest place that is free in its lifetime.
-func NewPlan(p *Program) *Plan {
-	pl := &Plan{prog: p, barrier: make([]bool, len(p.nodes)), offset: make([]int, len(p.values)), life: make([]life, len(p.values))}
+func NewPlanWith(p *Program, o PlanOptions) *Plan {
+	n := len(p.values)
+	pl := &Plan{prog: p, barrier: make([]bool, len(p.nodes)), offset: make([]int, n), home: slices.Clone(p.values), life: make([]life, n)}
 	groups := pl.placeBarriers()
 	pl.findLives(groups)
+	if o.InPlace {
+		pl.shareInPlace(groups)
+	}
 	pl.placeTemps()
 	return pl
 }
@@ -112,11 +127,73 @@ func (pl *Plan) findLives(groups []int) {
 	}
 }
 
+// shareInPlace puts each output that begins at a node in the place of an input that ends there, if the operator allows it and no other
+// node of the group uses that input.
+func (pl *Plan) shareInPlace(groups []int) {
+	uses := pl.findUses()
+	for i, n := range pl.prog.nodes {
+		begins := func(v *Value) bool {
+			return whole(v) && pl.home[v.id] == v && uses[v.id][0] == i
+		}
+		ends := func(v *Value) bool {
+			if !whole(v) || pl.life[pl.home[v.id].id].last != groups[i] {
+				return false
+			}
+			u := uses[v.id]
+			return len(u) > 1 && u[len(u)-1] == i && groups[u[len(u)-2]] < groups[i] && countOf(n.In, v) == 1
+		}
+		var taken []*Value
+		for _, place := range n.Op.InPlace() {
+			from, to := n.In[place.In], n.Out[place.Out]
+			if !ends(from) || !begins(to) || from.Bytes() != to.Bytes() || slices.Contains(taken, from) {
+				continue
+			}
+			home := pl.home[from.id]
+			pl.home[to.id] = home
+			pl.life[home.id].last = pl.life[to.id].last
+			taken = append(taken, from)
+		}
+	}
+}
+
+// findUses gives, by value ID, the nodes that use a value or a view of it, in order.
+func (pl *Plan) findUses() [][]int {
+	uses := make([][]int, len(pl.prog.values))
+	for i, n := range pl.prog.nodes {
+		for _, v := range slices.Concat(n.In, n.Out) {
+			if v == nil {
+				continue
+			}
+			base, _ := v.Base()
+			if u := uses[base.id]; len(u) == 0 || u[len(u)-1] != i {
+				uses[base.id] = append(u, i)
+			}
+		}
+	}
+	return uses
+}
+
+// whole tells a temporary that is no view.
+func whole(v *Value) bool { return v != nil && v.kind == KindTemp && v.base == nil }
+
+// countOf is how many of a list are v or views of it.
+func countOf(list []*Value, v *Value) int {
+	n := 0
+	for _, w := range list {
+		if w != nil {
+			if base, _ := w.Base(); base == v {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (pl *Plan) placeTemps() {
 	var temps []*Value
 	for i, v := range pl.prog.values {
 		pl.offset[i] = -1
-		if v.kind == KindTemp && v.base == nil {
+		if whole(v) && pl.home[i] == v {
 			temps = append(temps, v)
 		}
 	}
@@ -141,6 +218,11 @@ func (pl *Plan) placeTemps() {
 		i, _ := slices.BinarySearchFunc(placed, at, func(w *Value, at int) int { return cmp.Compare(pl.offset[w.id], at) })
 		placed = slices.Insert(placed, i, v)
 	}
+	for i, home := range pl.home {
+		if home.base == nil {
+			pl.offset[i] = pl.offset[home.id]
+		}
+	}
 }
 
 func alignUp(n int) int { return (n + ArenaAlign - 1) / ArenaAlign * ArenaAlign }
@@ -150,6 +232,23 @@ func (pl *Plan) Program() *Program { return pl.prog }
 
 // ArenaBytes is the size of the arena.
 func (pl *Plan) ArenaBytes() int { return pl.arena }
+
+// LiveBytes is the most that temporaries hold at one time: no arena for these barriers can be smaller.
+func (pl *Plan) LiveBytes() int {
+	change := make([]int, len(pl.prog.nodes)+2) // by group
+	for i, v := range pl.prog.values {
+		if pl.offset[i] >= 0 && pl.home[i] == v {
+			change[pl.life[i].first] += alignUp(v.Bytes())
+			change[pl.life[i].last+1] -= alignUp(v.Bytes())
+		}
+	}
+	now, most := 0, 0
+	for _, d := range change {
+		now += d
+		most = max(most, now)
+	}
+	return most
+}
 
 // Offset is the place in the arena of a temporary or of a view of one, in bytes.
 func (pl *Plan) Offset(v *Value) int {

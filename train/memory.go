@@ -17,8 +17,16 @@ type Memory struct {
 	Inputs       int64 `json:"inputs"`
 }
 
-// MemoryOf adds up programs that share a store: variables once, and each program's own arena and inputs.
-func MemoryOf(programs ...*graph.Program) Memory {
+// MemoryOf adds up programs that share a store: variables once, and each program's own arena and inputs. Arenas are of plans without options;
+// MemoryOn has those that a device makes.
+func MemoryOf(programs ...*graph.Program) Memory { return memory(graph.NewPlan, programs) }
+
+// MemoryOn is MemoryOf on a device.
+func MemoryOn(dev backend.Backend, programs ...*graph.Program) Memory {
+	return memory(func(p *graph.Program) *graph.Plan { return backend.Plan(dev, p) }, programs)
+}
+
+func memory(plan func(*graph.Program) *graph.Plan, programs []*graph.Program) Memory {
 	var m Memory
 	for _, v := range Vars(programs...) {
 		to := &m.Params
@@ -31,7 +39,7 @@ func MemoryOf(programs ...*graph.Program) Memory {
 		*to += int64(v.Bytes())
 	}
 	for _, p := range programs {
-		m.Arena += int64(graph.NewPlan(p).ArenaBytes())
+		m.Arena += int64(plan(p).ArenaBytes())
 		for _, v := range p.Inputs() {
 			m.Inputs += int64(v.Bytes())
 		}

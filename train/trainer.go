@@ -60,7 +60,7 @@ func (t *Trainer) compile() error {
 	if err != nil {
 		return err
 	}
-	if err := MemoryOf(programs...).Check(t.dev.Info()); err != nil {
+	if err := MemoryOn(t.dev, programs...).Check(t.dev.Info()); err != nil {
 		return err
 	}
 	if t.store, err = t.dev.NewStore(Vars(programs...)); err != nil {

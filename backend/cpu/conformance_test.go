@@ -13,3 +13,10 @@ func TestConformance(t *testing.T) {
 	defer b.Close()
 	conformance.Run(t, b)
 }
+
+func TestInPlace(t *testing.T) {
+	b, err := New(Options{})
+	require.NoError(t, err)
+	defer b.Close()
+	conformance.RunInPlace(t, b)
+}

@@ -33,6 +33,7 @@ type job struct {
 
 var (
 	_ backend.Backend     = (*Backend)(nil)
+	_ backend.Planner     = (*Backend)(nil)
 	_ backend.Store       = (*store)(nil)
 	_ backend.Executable  = (*executable)(nil)
 	_ backend.Profiler    = (*executable)(nil)
@@ -69,6 +70,10 @@ func (b *Backend) Info() backend.Info {
 		Memory: hostMemory(),
 	}
 }
+
+// PlanOptions lets outputs take the place of inputs: kernels read a row of an input that the operator table allows this for before they
+// write that row of the output.
+func (b *Backend) PlanOptions() graph.PlanOptions { return graph.PlanOptions{InPlace: true} }
 
 // Close stops the workers. Closing twice is fine.
 func (b *Backend) Close() error {

@@ -61,7 +61,7 @@ func (b *Backend) Compile(p *graph.Program, st backend.Store) (backend.Executabl
 	if err := backend.CheckVars(p, s.vars); err != nil {
 		return nil, err
 	}
-	plan := graph.NewPlan(p)
+	plan := backend.Plan(b, p)
 	c := &compiler{
 		pool: b.pool, plan: plan, arena: words(plan.ArenaBytes()), inputs: map[*graph.Value][]float32{}, store: s,
 		scratch: newScratch(b.pool.workers), ropes: map[ropeKey][]float32{},

@@ -44,10 +44,11 @@ func crossEntropyGrad(c *compiler, n *graph.Node) kernel {
 			}
 			l, g := lse[r], dlosses[r]
 			f := 1 + 2*z*l
+			dt := g * (exp(x[t]-l)*f - 1) // before d takes x's place
 			for i, v := range x {
 				d[i] = g * (exp(v-l) * f)
 			}
-			d[t] = g * (exp(x[t]-l)*f - 1)
+			d[t] = dt
 		}
 	})
 }
