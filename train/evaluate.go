@@ -11,7 +11,8 @@ import (
 
 // Evaluator computes mean losses of batches with the parameters of a store.
 type Evaluator struct {
-	exe backend.Executable
+	exe   backend.Executable
+	vocab int
 }
 
 // NewEvaluator compiles EvalProgram over a store that has the model's parameters.
@@ -24,7 +25,7 @@ func NewEvaluator(dev backend.Backend, store backend.Store, cfg model.Config, o 
 	if err != nil {
 		return nil, fmt.Errorf("the evaluation does not compile: %w", err)
 	}
-	return &Evaluator{exe}, nil
+	return &Evaluator{exe, cfg.VocabSize}, nil
 }
 
 // Loss is the mean over all kept targets of batches, in nats. It gives up when ctx is done.
@@ -51,6 +52,9 @@ func (e *Evaluator) Loss(ctx context.Context, batches []Batch) (float64, error) 
 		k := b.kept()
 		if k == 0 {
 			continue
+		}
+		if err := b.check(e.vocab); err != nil {
+			return 0, err
 		}
 		if err := feedBatch(e.exe, b, appendFloat(nil, 1/float64(k))); err != nil {
 			return 0, err

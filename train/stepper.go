@@ -23,11 +23,36 @@ type Batch struct {
 func (b Batch) kept() int {
 	n := 0
 	for _, t := range b.Targets {
-		if t >= 0 {
+		if t != graph.IgnoreTarget {
 			n++
 		}
 	}
 	return n
+}
+
+// check finds what the programs would pass over in silence: a token that has no row, a target that has no column and is not IgnoreTarget.
+func (b Batch) check(vocab int) error {
+	for i, t := range b.Tokens {
+		if t < 0 || int(t) >= vocab {
+			return fmt.Errorf("token %d of a batch is %d, outside the vocabulary of %d", i, t, vocab)
+		}
+	}
+	for i, t := range b.Targets {
+		if t != graph.IgnoreTarget && (t < 0 || int(t) >= vocab) {
+			return fmt.Errorf("target %d of a batch is %d, outside the vocabulary of %d: use %d to leave a position out", i, t, vocab, graph.IgnoreTarget)
+		}
+	}
+	return nil
+}
+
+// vocabOf is the number of classes that a program's loss is over.
+func vocabOf(p *graph.Program) int {
+	for _, n := range p.Nodes() {
+		if n.Op == graph.OpCrossEntropy {
+			return n.In[0].Shape().Last()
+		}
+	}
+	return 0
 }
 
 // Hyper is what AdamW is fed in each step.
@@ -62,6 +87,7 @@ type Scalars struct {
 // submitted.
 type Stepper struct {
 	micro, apply backend.Executable // apply is nil if a step has one micro-batch
+	vocab        int
 
 	pending    bool // a step is submitted and not read
 	microTick  backend.Ticket
@@ -85,7 +111,7 @@ func StepperPrograms(cfg model.Config, o ProgramOptions, accumulation int) ([]*g
 
 // NewStepper compiles StepperPrograms over a store that has their variables.
 func NewStepper(dev backend.Backend, store backend.Store, programs []*graph.Program) (*Stepper, error) {
-	s := new(Stepper)
+	s := &Stepper{vocab: vocabOf(programs[0])}
 	for i, p := range programs {
 		e, err := dev.Compile(p, store)
 		if err != nil {
@@ -118,6 +144,9 @@ func (s *Stepper) SubmitEach(batches iter.Seq[Batch], kept int, h Hyper) (previo
 	first, found := true, 0
 	for b := range batches {
 		found += b.kept()
+		if err := b.check(s.vocab); err != nil {
+			return nil, err
+		}
 		if err := feedBatch(s.micro, b, inv); err != nil {
 			return nil, err
 		}

@@ -160,6 +160,31 @@ func TestStepWithoutTargetsIsAnError(t *testing.T) {
 	require.EqualError(t, err, "an evaluation has no target: every one is ignored")
 }
 
+// A class that the model does not have would be left out of the loss in silence, but counted.
+func TestTokensOutsideTheVocabularyAreErrors(t *testing.T) {
+	m := smallModel(t)
+	dev := reference.NewBackend()
+	programs, err := StepperPrograms(m, ProgramOptions{Batch: 1}, 1)
+	require.NoError(t, err)
+	store, err := dev.NewStore(Vars(programs...))
+	require.NoError(t, err)
+	s, err := NewStepper(dev, store, programs)
+	require.NoError(t, err)
+	e, err := NewEvaluator(dev, store, m, ProgramOptions{Batch: 1})
+	require.NoError(t, err)
+	for _, bad := range []int32{23, -1, math.MaxInt32} {
+		token, target := rows(m, 1, 3), rows(m, 1, 3)
+		token.Tokens[2], target.Targets[4] = bad, bad
+		for b, want := range map[*Batch]string{&token: "token 2 of a batch is", &target: "target 4 of a batch is"} {
+			_, err = s.Submit([]Batch{*b}, Hyper{Step: 1})
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, "outside the vocabulary of 23")
+			_, err = e.Loss(context.Background(), []Batch{*b})
+			require.ErrorContains(t, err, want)
+		}
+	}
+}
+
 func TestEvaluationIsTheMeanOverTargets(t *testing.T) {
 	m := smallModel(t)
 	dev := reference.NewBackend()

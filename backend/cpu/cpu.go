@@ -136,10 +136,23 @@ func (b *Backend) NewStore(vars []graph.Var) (backend.Store, error) {
 		}
 		s.memory[v.Name] = words(v.Bytes())
 	}
-	if b.isClosed() {
-		return nil, backend.ErrClosed
+	if err := b.after(s.touch); err != nil {
+		return nil, err
 	}
 	return s, nil
+}
+
+// touch has each worker write first to about the part of the variables that the optimizer will give it, so that the system places those pages
+// near it.
+func (s *store) touch() {
+	const chunk = 1 << 16
+	var chunks [][]float32
+	for _, v := range s.vars {
+		for m := s.memory[v.Name]; len(m) > 0; m = m[min(chunk, len(m)):] {
+			chunks = append(chunks, m[:min(chunk, len(m))])
+		}
+	}
+	s.b.pool.For(len(chunks), func(_, i int) { clear(chunks[i]) })
 }
 
 // Vars lists the variables.
