@@ -9,18 +9,27 @@ import (
 	"github.com/vktrain/vktrain/backend/cpu/simd"
 )
 
-// Block sizes in elements: a packed block of a (mc x kc) stays in a core's L2 and a panel of b (kc x 16) in its L1; a packed block of
-// b (kc x nc) is shared by the workers and stays in the L3.
 const (
-	kc = 256
-	mc = 96
-	nc = 2048
+	mr = simd.MR
+	nr = simd.NR
+
+	// maxKC is the most steps of k that a tile goes through before its sums are added to c: a panel of b (kc x 16) stays in the L1.
+	maxKC = 384
+	// maxMC is the most rows of a block of a (mc x kc), which stays in a core's L2.
+	maxMC = 120
+	// sharedB is how many elements of b are packed at once, for all workers.
+	sharedB = 1 << 20
+	// wideB is how many columns of b are packed at once when there is a choice: for fewer, packing a costs more.
+	wideB = 4096
+	// minTask is the least number of multiplications worth handing out.
+	minTask = 1 << 17
 )
 
-// Matrix is a strided view: element (i, j) is at Data[i*Row+j*Col]. One of the strides is 1.
+// Matrix is a strided view: element (i, j) is at Data[i*Row+j*Col], or at BF16 if Data is nil. One of the strides is 1.
 type Matrix struct {
 	Data     []float32
 	Row, Col int
+	BF16     []uint16 // bfloat16 bits
 }
 
 // Pool runs work on workers.
@@ -38,13 +47,17 @@ type Mul struct {
 	c       []float32
 	ldc     int
 	addend  []float32 // c's layout; may be c; nil for zero
+	s       *Scratch
 
-	s         *Scratch
-	jc, pc    int // origin of the current block of b
-	packB     func(worker, i int)
-	macro     func(worker, i int)
-	rowBlocks int
-	mb        int // rows in a block
+	kc, kg, nc int // steps of k in a tile, in a packed block of b; columns in a packed block of b
+	rowTasks   int // a task is a block of rows and of columns of the current block of b
+	colTasks   int
+	packA      bool
+	packB      bool
+
+	jc, pc int // origin of the current block of b
+	pack   func(worker, i int)
+	task   func(worker, i int)
 }
 
 // Scratch is the memory for packed blocks. Multiplications that do not run at the same time share one.
@@ -55,106 +68,150 @@ type Scratch struct {
 
 type workerScratch struct {
 	a    []float32
-	edge [simd.MR * simd.NR]float32
+	edge [mr * nr]float32
 }
 
 // NewScratch makes scratch memory for a pool of workers.
 func NewScratch(workers int) *Scratch {
-	s := &Scratch{b: make([]float32, kc*nc), workers: make([]workerScratch, workers)}
-	for i := range s.workers {
-		s.workers[i].a = make([]float32, kc*mc)
-	}
-	return s
+	return &Scratch{workers: make([]workerScratch, workers)}
 }
 
 // New prepares c = addend + a b, with a (m, k), b (k, n), and c and addend (m, n) with rows ldc apart.
 func New(m, n, k int, a, b Matrix, c []float32, ldc int, addend []float32, s *Scratch) *Mul {
-	g := &Mul{m: m, n: n, k: k, a: a, b: b, c: c, ldc: ldc, addend: addend, s: s}
-	// Small products get smaller blocks of rows, so that every worker has some.
-	g.mb = mc
-	for g.mb > simd.MR && (m+g.mb-1)/g.mb < 2*len(s.workers) {
-		g.mb -= simd.MR
-	}
-	g.rowBlocks = (m + g.mb - 1) / g.mb
-	g.packB = func(_, i int) { g.packPanelB(i) }
-	g.macro = func(worker, i int) { g.block(&g.s.workers[worker], i) }
+	g := &Mul{}
+	g.init(s)
+	g.set(m, n, k, a, b, c, ldc, addend)
 	return g
+}
+
+func (g *Mul) init(s *Scratch) {
+	g.s = s
+	g.pack = g.packBlock
+	g.task = func(worker, i int) { g.tiles(&g.s.workers[worker], i) }
+}
+
+func ceil(x, y int) int { return (x + y - 1) / y }
+
+// set plans a multiplication and makes sure of its memory.
+func (g *Mul) set(m, n, k int, a, b Matrix, c []float32, ldc int, addend []float32) {
+	g.m, g.n, g.k, g.a, g.b, g.c, g.ldc, g.addend = m, n, k, a, b, c, ldc, addend
+	g.kc = min(k, ceil(ceil(k, ceil(k, maxKC)), 8)*8)
+	g.nc = min(n, max(sharedB/k, wideB)/nr*nr)
+	g.kg = min(k, max(1, sharedB/(ceil(g.nc, nr)*nr)/g.kc)*g.kc)
+	g.packB = b.Data == nil || b.Col != 1 || m > 2*mr
+	g.split(len(g.s.workers))
+	mb, cols := ceil(ceil(m, mr), g.rowTasks)*mr, ceil(ceil(g.nc, nr), g.colTasks)*nr
+	g.packA = a.Data == nil || a.Col != 1 && cols > 4*nr
+	grow(&g.s.b, ceil(g.nc, nr)*nr*g.kg)
+	if g.packA {
+		for i := range g.s.workers {
+			grow(&g.s.workers[i].a, mb*(g.kc+gap))
+		}
+	}
+}
+
+// grow makes sure of n elements, in steps, so that a buffer soon stays as it is.
+func grow(x *[]float32, n int) {
+	const step = 1 << 14
+	if len(*x) < n {
+		*x = make([]float32, ceil(n, step)*step)
+	}
+}
+
+// split cuts a block of the product into tasks: enough that the workers end together, but no smaller than is worth it.
+func (g *Mul) split(workers int) {
+	units := ceil(g.m, mr)
+	g.rowTasks, g.colTasks = ceil(g.m, maxMC), 1
+	if workers == 1 {
+		return
+	}
+	want := min(4*workers, g.m*g.nc*g.kg/minTask+1)
+	if g.rowTasks < want {
+		g.rowTasks = min(want, max(g.rowTasks, units/8))
+		g.colTasks = min(ceil(want, g.rowTasks), ceil(g.nc, 4*nr))
+	}
+	if tail := g.rowTasks * g.colTasks % workers; tail != 0 && g.colTasks == 1 {
+		g.rowTasks = min(units, g.rowTasks+workers-tail)
+	}
 }
 
 // Run multiplies.
 func (g *Mul) Run(p Pool) {
-	for g.jc = 0; g.jc < g.n; g.jc += nc {
-		for g.pc = 0; g.pc < g.k; g.pc += kc {
-			p.For((min(nc, g.n-g.jc)+simd.NR-1)/simd.NR, g.packB)
-			p.For(g.rowBlocks, g.macro)
-		}
-	}
-}
-
-// packPanelB packs panel i of the current block of b: columns i*16.. as kb rows of 16, zero beyond n.
-func (g *Mul) packPanelB(i int) {
-	kb := min(kc, g.k-g.pc)
-	j0 := g.jc + i*simd.NR
-	cols := min(simd.NR, g.n-j0)
-	pack(g.s.b[i*simd.NR*kb:(i+1)*simd.NR*kb], g.b.Data[j0*g.b.Col+g.pc*g.b.Row:], g.b.Col, g.b.Row, simd.NR, cols, kb)
-}
-
-// pack writes dst[l*width+i] = src[i*lane+l*step] for i < used, l < k, and 0 for used <= i < width.
-func pack(dst, src []float32, lane, step, width, used, k int) {
-	if used < width {
-		clear(dst)
-	}
-	if lane == 1 {
-		for l := range k {
-			copy(dst[l*width:l*width+used], src[l*step:l*step+used])
-		}
-		return
-	}
-	for i := range used {
-		s := src[i*lane:]
-		d := dst[i:]
-		if step == 1 {
-			s = s[:k]
-			for l, o := 0, 0; l < len(s) && o < len(d); l, o = l+1, o+width {
-				d[o] = s[l]
+	for g.jc = 0; g.jc < g.n; g.jc += g.nc {
+		for g.pc = 0; g.pc < g.k; g.pc += g.kg {
+			if panels, blocks := g.packTasks(); panels > 0 {
+				p.For(panels*blocks, g.pack)
 			}
-			continue
-		}
-		for l := range k {
-			d[l*width] = s[l*step]
+			p.For(g.rowTasks*g.colTasks, g.task)
 		}
 	}
 }
 
-// block computes the rows of block i against the current block of b.
-func (g *Mul) block(w *workerScratch, i int) {
-	kb := min(kc, g.k-g.pc)
-	nb := min(nc, g.n-g.jc)
-	i0 := i * g.mb
-	rows := min(g.mb, g.m-i0)
-	for p := 0; p < rows; p += simd.MR {
-		pack(w.a[p*kb:(p+simd.MR)*kb], g.a.Data[(i0+p)*g.a.Row+g.pc*g.a.Col:], g.a.Row, g.a.Col, simd.MR, min(simd.MR, rows-p), kb)
+// run multiplies on the calling goroutine.
+func (g *Mul) run() {
+	for g.jc = 0; g.jc < g.n; g.jc += g.nc {
+		for g.pc = 0; g.pc < g.k; g.pc += g.kg {
+			panels, blocks := g.packTasks()
+			for i := range panels * blocks {
+				g.packBlock(0, i)
+			}
+			for i := range g.rowTasks * g.colTasks {
+				g.tiles(&g.s.workers[0], i)
+			}
+		}
+	}
+}
+
+// tiles computes task i: its rows against its columns of the current block of b.
+func (g *Mul) tiles(w *workerScratch, i int) {
+	kg, nb := min(g.kg, g.k-g.pc), min(g.nc, g.n-g.jc)
+	units := ceil(g.m, mr)
+	i0, i1 := i/g.colTasks*units/g.rowTasks*mr, min(g.m, (i/g.colTasks+1)*units/g.rowTasks*mr)
+	panels := ceil(nb, nr)
+	j0, j1 := i%g.colTasks*panels/g.colTasks*nr, min(nb, (i%g.colTasks+1)*panels/g.colTasks*nr)
+	if i0 >= i1 || j0 >= j1 {
+		return
 	}
 	accumulate := g.pc > 0 || g.addend != nil
 	if g.pc == 0 && g.addend != nil && &g.addend[0] != &g.c[0] {
-		for r := i0; r < i0+rows; r++ {
-			copy(g.c[r*g.ldc+g.jc:r*g.ldc+g.jc+nb], g.addend[r*g.ldc+g.jc:])
+		for r := i0; r < i1; r++ {
+			copy(g.c[r*g.ldc+g.jc+j0:r*g.ldc+g.jc+j1], g.addend[r*g.ldc+g.jc+j0:])
 		}
 	}
-	for j := 0; j < nb; j += simd.NR {
-		b := g.s.b[j*kb : (j+simd.NR)*kb]
-		cols := min(simd.NR, nb-j)
-		for p := 0; p < rows; p += simd.MR {
-			a := w.a[p*kb : (p+simd.MR)*kb]
-			tile := min(simd.MR, rows-p)
-			c := g.c[(i0+p)*g.ldc+g.jc+j:]
-			if tile == simd.MR && cols == simd.NR {
-				simd.Gemm6x16(kb, a, b, c, g.ldc, accumulate)
+	for p := 0; p < kg; p += g.kc {
+		g.block(w, i0, i1, j0, j1, p, min(g.kc, kg-p), accumulate)
+		accumulate = true
+	}
+}
+
+// block multiplies rows i0..i1-1 by columns j0..j1-1 of the packed block of b, over the kb steps from p of it.
+func (g *Mul) block(w *workerScratch, i0, i1, j0, j1, p, kb int, accumulate bool) {
+	a, row, step := g.a.Data, g.a.Row, g.a.Col
+	if g.packA {
+		g.packRows(w.a, i0, i1, g.pc+p, kb)
+	}
+	nb := min(g.nc, g.n-g.jc)
+	panels := ceil(i1-i0, mr)
+	for j := j0; j < j1; j += nr {
+		cols := min(nr, j1-j)
+		b, ldb := g.panelB(j, p, kb, nb)
+		for q := range panels {
+			r0, r1 := i0+q*(i1-i0)/panels, i0+(q+1)*(i1-i0)/panels
+			rows := r1 - r0
+			var x []float32
+			if g.packA {
+				x, row, step = w.a[(r0-i0)*kb+gap*q:], 1, rows
+			} else {
+				x = a[r0*row+(g.pc+p)*step:]
+			}
+			c := g.c[r0*g.ldc+g.jc+j:]
+			if cols == nr {
+				simd.Tile(rows, kb, x, row, step, b, ldb, c, g.ldc, accumulate)
 				continue
 			}
-			simd.Gemm6x16(kb, a, b, w.edge[:], simd.NR, false)
-			for r := range tile {
-				dst, src := c[r*g.ldc:r*g.ldc+cols], w.edge[r*simd.NR:]
+			simd.Tile(rows, kb, x, row, step, b, ldb, w.edge[:], nr, false)
+			for r := range rows {
+				dst, src := c[r*g.ldc:r*g.ldc+cols], w.edge[r*nr:]
 				if accumulate {
 					for x := range dst {
 						dst[x] += src[x]

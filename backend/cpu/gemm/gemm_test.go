@@ -1,7 +1,6 @@
 package gemm
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -37,9 +36,9 @@ func random(r *rand.Rand, n int) []float32 {
 
 func operand(data []float32, rows, cols int, trans bool) Matrix {
 	if trans {
-		return Matrix{data, 1, rows}
+		return Matrix{Data: data, Row: 1, Col: rows}
 	}
-	return Matrix{data, cols, 1}
+	return Matrix{Data: data, Row: cols, Col: 1}
 }
 
 func TestMul(t *testing.T) {
@@ -84,23 +83,6 @@ func TestMul(t *testing.T) {
 					}
 				}
 			}
-		}
-	}
-}
-
-func BenchmarkMul(b *testing.B) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for _, s := range [][3]int{{512, 512, 512}, {1024, 1024, 1024}, {2048, 384, 384}, {1024, 256, 96}, {1024, 96, 256}, {96, 256, 1024}} {
-		m, n, k := s[0], s[1], s[2]
-		for mode, name := range []string{"NN", "NT", "TN"} {
-			b.Run(fmt.Sprintf("%s/%dx%dx%d", name, m, n, k), func(b *testing.B) {
-				a, x, c := random(r, m*k), random(r, k*n), make([]float32, m*n)
-				g := New(m, n, k, operand(a, m, k, mode == 2), operand(x, k, n, mode == 1), c, n, nil, NewScratch(2))
-				for b.Loop() {
-					g.Run(testPool(2))
-				}
-				b.ReportMetric(2*float64(m)*float64(n)*float64(k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-			})
 		}
 	}
 }

@@ -2,49 +2,55 @@ package simd
 
 import "unsafe"
 
-// The size of the tile of c that gemm6x16 computes.
+// The largest tile of c that Tile computes.
 const (
 	MR = 6
 	NR = 16
 )
 
-// Gemm6x16 multiplies a packed panel of a by one of b:
+// Tile multiplies rows <= 6 rows of a by 16 columns of b:
 //
-//	c[i*ldc+j] (+)= sum over l < k of a[l*6+i] * b[l*16+j], i < 6, j < 16
+//	c[i*ldc+j] (+)= sum over l < k of a[i*row+l*step] * b[l*ldb+j], i < rows, j < 16
 //
-// k >= 1; c has 5*ldc+16 elements.
-func Gemm6x16(k int, a, b, c []float32, ldc int, accumulate bool) {
-	_, _, _ = a[k*MR-1], b[k*NR-1], c[(MR-1)*ldc+NR-1]
-	gemm6x16(k, &a[0], &b[0], &c[0], ldc, accumulate)
+// k >= 1. The terms of an element are summed in the order of l, apart from c, which is added last.
+func Tile(rows, k int, a []float32, row, step int, b []float32, ldb int, c []float32, ldc int, accumulate bool) {
+	if uint(rows-1) >= MR || row < 0 || step < 0 || ldb < 0 || ldc < 0 {
+		panic("simd: bad tile")
+	}
+	_, _, _ = a[(rows-1)*row+(k-1)*step], b[(k-1)*ldb+NR-1], c[(rows-1)*ldc+NR-1]
+	tile(rows, k, &a[0], row, step, &b[0], ldb, &c[0], ldc, accumulate)
 }
 
-// gemm6x16Go is the plain twin: one row of the tile at a time, 16 sums in locals are too many for most register files, so 4 by 4.
-func gemm6x16Go(k int, ap, bp, cp *float32, ldc int, accumulate bool) {
-	a, b := unsafe.Slice(ap, k*MR), unsafe.Slice(bp, k*NR)
-	c := unsafe.Slice(cp, (MR-1)*ldc+NR)
-	for i := 0; i < MR; i += 2 {
-		for j := 0; j < NR; j += 4 {
-			var s00, s01, s02, s03, s10, s11, s12, s13 float32
-			ai, bj := a[i:], b[j:]
-			for l := 0; l < k; l++ {
-				x, y := ai[l*MR], ai[l*MR+1]
-				v := bj[l*NR : l*NR+4 : l*NR+4]
-				s00 += x * v[0]
-				s01 += x * v[1]
-				s02 += x * v[2]
-				s03 += x * v[3]
-				s10 += y * v[0]
-				s11 += y * v[1]
-				s12 += y * v[2]
-				s13 += y * v[3]
+// Gemm6x16 is Tile with both operands packed: a[l*6+i] and b[l*16+j].
+func Gemm6x16(k int, a, b, c []float32, ldc int, accumulate bool) {
+	Tile(MR, k, a, 1, MR, b, NR, c, ldc, accumulate)
+}
+
+// tileGo is the plain twin: a whole tile of sums is too much for most register files, so it takes one row by 8 columns at a time.
+func tileGo(rows, k int, ap *float32, row, step int, bp *float32, ldb int, cp *float32, ldc int, accumulate bool) {
+	a, b := unsafe.Slice(ap, (rows-1)*row+(k-1)*step+1), unsafe.Slice(bp, (k-1)*ldb+NR)
+	c := unsafe.Slice(cp, (rows-1)*ldc+NR)
+	for i := range rows {
+		for j := 0; j < NR; j += 8 {
+			var s0, s1, s2, s3, s4, s5, s6, s7 float32
+			for l, x, y := 0, i*row, j; l < k; l, x, y = l+1, x+step, y+ldb {
+				f := a[x]
+				v := b[y : y+8 : y+8]
+				s0 += f * v[0]
+				s1 += f * v[1]
+				s2 += f * v[2]
+				s3 += f * v[3]
+				s4 += f * v[4]
+				s5 += f * v[5]
+				s6 += f * v[6]
+				s7 += f * v[7]
 			}
-			r0, r1 := c[i*ldc+j:i*ldc+j+4], c[(i+1)*ldc+j:(i+1)*ldc+j+4]
+			d := c[i*ldc+j : i*ldc+j+8 : i*ldc+j+8]
 			if accumulate {
-				s00, s01, s02, s03 = s00+r0[0], s01+r0[1], s02+r0[2], s03+r0[3]
-				s10, s11, s12, s13 = s10+r1[0], s11+r1[1], s12+r1[2], s13+r1[3]
+				s0, s1, s2, s3 = s0+d[0], s1+d[1], s2+d[2], s3+d[3]
+				s4, s5, s6, s7 = s4+d[4], s5+d[5], s6+d[6], s7+d[7]
 			}
-			r0[0], r0[1], r0[2], r0[3] = s00, s01, s02, s03
-			r1[0], r1[1], r1[2], r1[3] = s10, s11, s12, s13
+			d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] = s0, s1, s2, s3, s4, s5, s6, s7
 		}
 	}
 }

@@ -4,5 +4,27 @@
 
 package simd
 
-// gemm6x16AVX2 is gemm6x16 with AVX2 and FMA.
-func gemm6x16AVX2(k int, a *float32, b *float32, c *float32, ldc int, accumulate bool)
+// tileAVX2 is tile with AVX2 and FMA.
+//
+//go:noescape
+func tileAVX2(rows int, k int, a *float32, row int, step int, b *float32, ldb int, c *float32, ldc int, accumulate bool)
+
+// transposeF32AVX2 writes dst[l*width+i] = src[i*ld+l] for i < 8 and l < k, k a multiple of 8; rows >= rows repeat the last.
+//
+//go:noescape
+func transposeF32AVX2(dst *float32, width int, src *float32, ld int, rows int, k int)
+
+// transposeBF16AVX2 writes dst[l*width+i] = src[i*ld+l] for i < 8 and l < k, k a multiple of 8; rows >= rows repeat the last.
+//
+//go:noescape
+func transposeBF16AVX2(dst *float32, width int, src *uint16, ld int, rows int, k int)
+
+// stridedF32AVX2 writes dst[l*width+i] = src[l*ld+i] for i < cols and l < k; cols is 8 or 16, and k >= 1.
+//
+//go:noescape
+func stridedF32AVX2(dst *float32, width int, src *float32, ld int, cols int, k int)
+
+// stridedBF16AVX2 writes dst[l*width+i] = src[l*ld+i] for i < cols and l < k; cols is 8 or 16, and k >= 1.
+//
+//go:noescape
+func stridedBF16AVX2(dst *float32, width int, src *uint16, ld int, cols int, k int)

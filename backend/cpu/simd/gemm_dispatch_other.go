@@ -1,0 +1,17 @@
+//go:build !amd64
+
+package simd
+
+func tile(rows, k int, a *float32, row, step int, b *float32, ldb int, c *float32, ldc int, accumulate bool) {
+	tileGo(rows, k, a, row, step, b, ldb, c, ldc, accumulate)
+}
+
+const packs = false
+
+func transposeF32(*float32, int, *float32, int, int, int) {}
+
+func transposeBF16(*float32, int, *uint16, int, int, int) {}
+
+func stridedF32(*float32, int, *float32, int, int, int) {}
+
+func stridedBF16(*float32, int, *uint16, int, int, int) {}
