@@ -16,6 +16,9 @@ type Builder struct {
 	names   map[string]int // how often a name was asked for
 	scope   string
 	built   bool
+
+	again  map[*Value]bool // what the backward pass does not keep: see Recompute
+	copies *copies         // in a reverse walk, nil outside or where nothing is computed again
 }
 
 // Output is a value that the host may fetch after a run, under a name of its own.
@@ -30,6 +33,9 @@ func NewBuilder() *Builder { return &Builder{names: map[string]int{}} }
 func misuse(format string, args ...any) {
 	panic("graph: " + fmt.Sprintf(format, args...))
 }
+
+// Nodes are those recorded so far. They must not be modified.
+func (b *Builder) Nodes() []*Node { return b.nodes }
 
 // Scope puts name and a dot before the names of the temporaries that follow, until the returned function
 // is called: defer b.Scope("layers.0")().
@@ -116,6 +122,9 @@ func (b *Builder) node(op Op, in, out []*Value, attr any) {
 		if v != nil && v.kind == KindInput {
 			misuse("%s writes the input %q", op, v.name)
 		}
+	}
+	if b.copies != nil {
+		in = b.copies.operands(in)
 	}
 	b.nodes = append(b.nodes, &Node{Op: op, In: in, Out: out, Attr: attr})
 }

@@ -43,6 +43,8 @@ type slot struct {
 // gradient of y itself: 1, or a loss scale. Where into has an accumulator for a value (usually a variable), its
 // gradient is added to it in place and the accumulator is what is returned.
 //
+// Values that [Builder.Recompute] names are computed again where gradients need them.
+//
 // It is an error if y does not depend on one of wrt, or depends on it through an operator that has no gradient.
 func (b *Builder) Grad(y, dy *Value, wrt []*Value, into map[*Value]*Value) ([]*Value, error) {
 	s := &gradState{b: b, needs: map[*Value]bool{}, slots: map[*Value]slot{}, into: into}
@@ -61,6 +63,8 @@ func (b *Builder) Grad(y, dy *Value, wrt []*Value, into map[*Value]*Value) ([]*V
 			}
 		}
 	}
+	b.copies = b.newCopies()
+	defer func() { b.copies = nil }()
 	s.slots[y] = slot{v: dy}
 	for i := len(nodes) - 1; i >= 0; i-- {
 		n := nodes[i]

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,10 @@ func golden(t *testing.T, name, text string) {
 }
 
 // mlp is a small training step: two linear layers with an output norm fused with the residual add, cross-entropy, AdamW.
-func mlp(t *testing.T) *Program {
+func mlp(t *testing.T) *Program { return mlpWith(t, nil) }
+
+// mlpWith computes again what a function picks of the forward pass.
+func mlpWith(t *testing.T, again func(v *Value) bool) *Program {
 	b := NewBuilder()
 	tokens := b.Input("tokens", I32, 2, 3)
 	targets := b.Input("targets", I32, 2, 3)
@@ -45,6 +49,11 @@ func mlp(t *testing.T) *Program {
 	logits := b.Linear(x, emb, nil) // tied
 	losses, _ := b.CrossEntropy(logits, targets, CrossEntropyAttr{})
 	loss := b.Sum(losses, inv)
+	for _, v := range b.values {
+		if again != nil && again(v) {
+			b.Recompute(v)
+		}
+	}
 	one := b.Fill(b.Temp("one", F32, 1), 1)
 	grads, err := b.Grad(loss, one, params, nil)
 	require.NoError(t, err)
@@ -67,6 +76,7 @@ func TestGoldenText(t *testing.T) {
 	p := mlp(t)
 	golden(t, "mlp.program.txt", p.String())
 	golden(t, "mlp.plan.txt", NewPlan(p).String())
+	golden(t, "mlp.recompute.txt", mlpWith(t, func(v *Value) bool { return strings.HasPrefix(v.name, "mlp.") && v.name != "mlp.rms_norm" }).String())
 	golden(t, "mlp.inplace.txt", NewPlanWith(p, PlanOptions{InPlace: true}).String())
 }
 
@@ -269,15 +279,32 @@ func TestGradErrors(t *testing.T) {
 
 func TestMisusePanics(t *testing.T) {
 	for name, f := range map[string]func(b *Builder){
-		"graph: matmul":                           func(b *Builder) { b.Linear(b.Input("x", F32, 2, 3), b.Input("w", F32, 2, 4), nil) },
-		"graph: \"x\" has shape [0]":              func(b *Builder) { b.Input("x", F32, 0) },
-		"graph: the name \"x\" is taken":          func(b *Builder) { b.Input("x", F32, 1); b.Input("x", F32, 1) },
-		"graph: view [4] at element 1 of \"x\"":   func(b *Builder) { b.View(b.Var("x", F32, 100), 1, 4) },
-		"graph: view [4] at element 128 of \"x\"": func(b *Builder) { b.View(b.Var("x", F32, 100), 128, 4) },
-		"graph: fill writes the input":            func(b *Builder) { b.Fill(b.Input("x", F32, 3), 0) },
-		"before it is written":                    func(b *Builder) { b.Output("y", b.ReLU(b.Temp("x", F32, 3))); b.Build("p") },
-		"is of another builder":                   func(b *Builder) { b.ReLU(NewBuilder().Input("x", F32, 3)) },
-		"used after Build":                        func(b *Builder) { b.Build("p"); b.Input("x", F32, 3) },
+		"graph: matmul":                                    func(b *Builder) { b.Linear(b.Input("x", F32, 2, 3), b.Input("w", F32, 2, 4), nil) },
+		"graph: \"x\" has shape [0]":                       func(b *Builder) { b.Input("x", F32, 0) },
+		"graph: the name \"x\" is taken":                   func(b *Builder) { b.Input("x", F32, 1); b.Input("x", F32, 1) },
+		"graph: view [4] at element 1 of \"x\"":            func(b *Builder) { b.View(b.Var("x", F32, 100), 1, 4) },
+		"graph: view [4] at element 128 of \"x\"":          func(b *Builder) { b.View(b.Var("x", F32, 100), 128, 4) },
+		"graph: fill writes the input":                     func(b *Builder) { b.Fill(b.Input("x", F32, 3), 0) },
+		"before it is written":                             func(b *Builder) { b.Output("y", b.ReLU(b.Temp("x", F32, 3))); b.Build("p") },
+		"graph: recompute of \"x\", which is no temporary": func(b *Builder) { b.Recompute(b.Var("x", F32, 1)) },
+		"graph: recompute of \"relu\", which is not written by one node alone": func(b *Builder) {
+			x := b.Var("x", F32, 1)
+			y := b.ReLU(x)
+			b.Recompute(y)
+			z := b.Sum(b.GELU(b.Add(y, y, y)), nil)
+			_, _ = b.Grad(z, b.Fill(b.Temp("one", F32, 1), 1), []*Value{x}, nil)
+		},
+		"graph: recompute of \"relu\": its input \"add\" is overwritten": func(b *Builder) {
+			x := b.Var("x", F32, 1)
+			y := b.Add(x, x, nil)
+			z := b.ReLU(y)
+			b.Recompute(z)
+			loss := b.Sum(b.GELU(z), nil)
+			b.Fill(y, 0)
+			_, _ = b.Grad(loss, b.Fill(b.Temp("one", F32, 1), 1), []*Value{x}, nil)
+		},
+		"is of another builder": func(b *Builder) { b.ReLU(NewBuilder().Input("x", F32, 3)) },
+		"used after Build":      func(b *Builder) { b.Build("p"); b.Input("x", F32, 3) },
 		"graph: attention: \"x\" has shape": func(b *Builder) { // heads that don't divide
 			x := b.Input("x", F32, 1, 2, 12)
 			b.Attention(x, x, x, nil, AttentionAttr{3, 2, 4, 1, 0})

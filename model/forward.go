@@ -16,6 +16,8 @@ type Forward struct {
 	KRope  []*graph.Value          // of each block (B, T, K*h): keys
 	LSE    []*graph.Value          // of each block (B, H, T): the log-sum-exp of attention's logits
 	Logits *graph.Value            // (B, T, V); nil from Trunk
+
+	blocks [][]*graph.Node // of each block
 }
 
 // net is a forward pass being recorded.
@@ -46,7 +48,9 @@ func (c Config) Trunk(b *graph.Builder, tokens *graph.Value) *Forward {
 	}
 	n.f.Hidden = append(n.f.Hidden, x)
 	for i := range n.c.NLayers {
+		from := len(b.Nodes())
 		x = n.block(i, x)
+		n.f.blocks = append(n.f.blocks, b.Nodes()[from:])
 		n.f.Hidden = append(n.f.Hidden, x)
 	}
 	if n.c.FinalNorm {

@@ -34,6 +34,8 @@ type Config struct {
 	Clip        float64   `yaml:"clip"`         // largest norm of the gradient; 0: not clipped
 	ZLoss       float64   `yaml:"z_loss"`       // coefficient of log² Z (Chowdhery et al. 2022); 0: off
 
+	Recompute model.Recompute `yaml:"recompute"` // which activations the backward pass computes again, to save memory
+
 	Seed uint64 `yaml:"seed"` // of the initial parameters, the data's order and the samples
 
 	EvalEvery    int `yaml:"eval_every"`    // steps; the last step is always evaluated; 0: only that; negative: a tenth of all, at least 25
@@ -122,7 +124,7 @@ func FromPreset(name string) (Config, error) {
 		Data:   DataConfig{Tokenizer: TokenizerAuto, VocabSize: r.vocab, ValFraction: 0.1},
 		SeqLen: m.SeqLen, Batch: r.batch, Accumulation: r.accumulation, Steps: r.steps,
 		LR: r.lr, MinLR: -1, Warmup: -1, Schedule: ScheduleCosine,
-		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: r.weightDecay, Decay: DecayMatrices, Clip: 1,
+		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: r.weightDecay, Decay: DecayMatrices, Clip: 1, Recompute: model.RecomputeNone,
 		EvalEvery: -1, EvalBatches: r.evalBatches, SampleEvery: -1, SampleTokens: 48,
 		Seed: 1, Device: "auto",
 	}, nil
@@ -240,6 +242,7 @@ func (c Config) checkNames() error {
 	}{
 		{"schedule", c.Schedule, []string{ScheduleCosine, ScheduleConstant}},
 		{"decay", string(c.Decay), []string{string(DecayMatrices), string(DecayMatricesNoEmbedding), string(DecayAll)}},
+		{"recompute", string(c.Recompute), model.RecomputeNames()},
 		{"data.tokenizer", c.Data.Tokenizer, []string{TokenizerAuto, TokenizerByte, TokenizerBPE}},
 	} {
 		if !slices.Contains(n.known, n.value) {

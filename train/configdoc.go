@@ -47,6 +47,7 @@ var keyDocs = map[string]string{
 	"decay":         "what decays: matrices, matrices_no_embedding or all",
 	"clip":          "largest norm of the gradient; 0: off",
 	"z_loss":        "coefficient of log^2 Z; 0: off",
+	"recompute":     "activations done twice to save memory: none, attention (all but products of matrices) or block",
 	"seed":          "of the parameters, the data's order and the samples",
 	"eval_every":    "steps between evaluations; 0: only the last; -1: a tenth of all, at least 25",
 	"eval_batches":  "most micro-batches of an evaluation; 0: the whole validation text",

@@ -60,7 +60,7 @@ func (m Memory) Check(info backend.Info) error {
 		return nil
 	}
 	const gib = 1 << 30
-	remedy := "use a smaller batch with more accumulation, or a smaller seq_len"
+	remedy := "use a smaller batch with more accumulation, or a smaller seq_len, or recompute: block"
 	if m.Fixed() > have {
 		remedy = "use a smaller model"
 	}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -62,6 +63,8 @@ type ProgramOptions struct {
 	MaxNorm float32   // clip the gradients to this global norm; 0: never
 	ZLoss   float32   // coefficient of the squared log-sum-exp of the logits; 0: off
 	Decay   DecayRule // empty: DecayMatrices
+	// Recompute trades time for memory: which activations training programs compute again. Empty: none of them.
+	Recompute model.Recompute
 	// Grads makes StepProgram give more outputs, for tests and diagnostics: "logits", "grad."+parameter (not clipped), and the activations "act.hidden.0" to
 	// "act.hidden.N", "act.final" (B, T, D), and for each block i "act.layers.i.q_rope" (B, T, H*h), "act.layers.i.k_rope" (B, T, K*h)
 	// and "act.layers.i.lse" (B, H, T).
@@ -86,7 +89,7 @@ func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, e
 	case !(o.ZLoss >= 0) || math.IsInf(float64(o.ZLoss), 0):
 		return cfg, o, fmt.Errorf("z_loss: %g is not possible: use a positive number, or 0 for off", o.ZLoss)
 	}
-	if err := o.Decay.Validate(); err != nil {
+	if err := errors.Join(o.Decay.Validate(), o.Recompute.Validate()); err != nil {
 		return cfg, o, err
 	}
 	widest := max(cfg.VocabSize, cfg.DFF, cfg.NHeads*cfg.HeadDim, cfg.DModel)
@@ -109,6 +112,7 @@ func newPass(cfg model.Config, o ProgramOptions, zloss float32) *pass {
 	targets := b.Input(InputTargets, graph.I32, o.Batch, o.SeqLen)
 	invCount := b.Input(InputInvCount, graph.F32, 1)
 	p := &pass{b: b, f: cfg.Forward(b, tokens)}
+	p.f.Recompute(b, o.Recompute)
 	losses, _ := b.CrossEntropy(p.f.Logits, targets, graph.CrossEntropyAttr{ZLoss: zloss})
 	p.loss = b.Sum(losses, invCount)
 	b.Output(OutputLoss, p.loss)

@@ -61,6 +61,11 @@ func allCases(o Options) ([]testCase, error) {
 	list = append(list, hazardCases()...)
 	list = append(list, modelCases()...)
 	list = append(list, invariantCases()...)
+	again, err := recomputeCases()
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, again...)
 	models, err := goldenCases(o.Golden)
 	return append(list, models...), err
 }

@@ -51,6 +51,7 @@ type golden struct {
 	Batch     int
 	Config    model.Config
 	Optimizer goldenOptimizer
+	recompute model.Recompute
 	file      *checkpoint.Safetensors
 	close     func() error
 }
@@ -150,7 +151,7 @@ func (g *golden) batch(name string, step int) []int32 {
 }
 
 func (g *golden) training() training {
-	return training{config: g.Config.Normalize(), batch: g.Batch, maxNorm: float32(g.Optimizer.ClipNorm)}
+	return training{config: g.Config.Normalize(), batch: g.Batch, maxNorm: float32(g.Optimizer.ClipNorm), recompute: g.recompute}
 }
 
 // scenario is the golden steps of training, with gradients and activations.

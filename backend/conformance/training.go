@@ -15,6 +15,8 @@ type training struct {
 	batch   int
 	maxNorm float32
 	zLoss   float32
+
+	recompute model.Recompute
 }
 
 // forward records the pass to the loss: the mean over the kept targets.
@@ -23,6 +25,7 @@ func (t training) forward(b *graph.Builder) (f *model.Forward, loss *graph.Value
 	targets := b.Input("targets", graph.I32, t.batch, t.config.SeqLen)
 	invCount := b.Input("inv_count", graph.F32, 1)
 	f = t.config.Forward(b, tokens)
+	f.Recompute(b, t.recompute)
 	losses, _ := b.CrossEntropy(f.Logits, targets, graph.CrossEntropyAttr{ZLoss: t.zLoss})
 	loss = b.Sum(losses, invCount)
 	b.Output("loss", loss)

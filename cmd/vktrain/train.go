@@ -31,6 +31,7 @@ var configFlags = []struct{ flag, key, usage string }{
 	{"data", "data.path", "text file or folder of them at `PATH`; the built-in stories without it"},
 	{"steps", "steps", "train for `N` steps"},
 	{"seed", "seed", "`N` of the initial parameters, the data's order and the samples"},
+	{"recompute", "recompute", "save memory and take longer by computing activations `TWICE`: none, attention or block"},
 	{"device", "device", "`DEVICE` to train on: auto, cpu, vulkan or vulkan:N, with an N that `vktrain devices` lists"},
 }
 
