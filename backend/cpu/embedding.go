@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/vktrain/vktrain/backend/cpu/simd"
 	"github.com/vktrain/vktrain/graph"
 )
 
@@ -25,30 +26,24 @@ func embedding(c *compiler, n *graph.Node) kernel {
 	})
 }
 
-// embeddingGrad gives each task some columns of the table: every element is summed by one task, in the order of the rows.
+// embeddingGrad gives each task some rows of the table: it clears them and goes over the tokens, so that every element is summed by one
+// task, in the order of the tokens.
 func embeddingGrad(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	tokens, dy, table := int32s(in[0]), in[1], out[0]
 	vocab, dim := n.Out[0].Shape()[0], n.Out[0].Shape()[1]
-	const width = 16 // a cache line
-	zero := c.overElems(len(table), func(from, to int) { clear(table[from:to]) })
-	gather := parallel((dim+width-1)/width, func(_, i int) {
-		from, to := i*width, min(dim, (i+1)*width)
+	const parts = 32 // each reads all tokens
+	span := (vocab + parts - 1) / parts
+	return parallel((vocab+span-1)/span, func(_, i int) {
+		from, to := i*span, min(vocab, (i+1)*span)
+		if in[2] == nil {
+			clear(table[from*dim : to*dim])
+		}
 		for r, t := range tokens {
-			if t < 0 || int(t) >= vocab {
-				continue
-			}
-			dst, src := table[int(t)*dim+from:int(t)*dim+to], dy[r*dim+from:r*dim+to]
-			for j, v := range src {
-				dst[j] += v
+			if int(t) >= from && int(t) < to {
+				y := table[int(t)*dim : (int(t)+1)*dim]
+				simd.Add(y, y, dy[r*dim:(r+1)*dim])
 			}
 		}
 	})
-	if in[2] != nil {
-		return gather
-	}
-	return kernel{whole: func() {
-		c.pool.For(zero.tasks, zero.task)
-		c.pool.For(gather.tasks, gather.task)
-	}}
 }

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/vktrain/vktrain/backend/cpu/simd"
 	"github.com/vktrain/vktrain/graph"
 )
 
@@ -14,11 +15,7 @@ func crossEntropy(c *compiler, n *graph.Node) kernel {
 	return c.overRows(len(targets), classes, func(_ *workerScratch, from, to int) {
 		for r := from; r < to; r++ {
 			x := in[0][r*classes : (r+1)*classes]
-			top, s := largest(x), 0.0
-			for _, v := range x {
-				s += float64(exp(v - top))
-			}
-			lse := float64(top) + math.Log(s)
+			lse := logSumExp(x)
 			out[1][r] = float32(lse)
 			loss := 0.0
 			if t := int(targets[r]); t >= 0 && t < classes {
@@ -27,6 +24,16 @@ func crossEntropy(c *compiler, n *graph.Node) kernel {
 			out[0][r] = float32(loss)
 		}
 	})
+}
+
+// logSumExp is log(sum(e^x)): sums of float32 over blocks, and of these in float64.
+func logSumExp(x []float32) float64 {
+	const block = 4096
+	top, s := simd.Max(x), 0.0
+	for i := 0; i < len(x); i += block {
+		s += float64(simd.ExpSum(x[i:min(len(x), i+block)], top))
+	}
+	return float64(top) + math.Log(s)
 }
 
 func crossEntropyGrad(c *compiler, n *graph.Node) kernel {
@@ -45,9 +52,7 @@ func crossEntropyGrad(c *compiler, n *graph.Node) kernel {
 			l, g := lse[r], dlosses[r]
 			f := 1 + 2*z*l
 			dt := g * (exp(x[t]-l)*f - 1) // before d takes x's place
-			for i, v := range x {
-				d[i] = g * (exp(v-l) * f)
-			}
+			simd.ExpMul(d, x, l, g*f)
 			d[t] = dt
 		}
 	})

@@ -3,17 +3,44 @@ package cpu
 import (
 	"math"
 
+	"github.com/vktrain/vktrain/backend/cpu/simd"
 	"github.com/vktrain/vktrain/graph"
 )
 
 // standard gives the mean that is subtracted (0 unless centred) and the reciprocal root of a row.
-func standard(x []float32, centred bool, eps float64) (mean, r float64) {
+func standard(x []float32, centred bool, eps float64) (mean, r float32) {
 	n := float64(len(x))
 	if centred {
-		mean = total(x) / n
-		return mean, 1 / math.Sqrt(centredSquares(x, mean)/n+eps)
+		m := simd.Sum(x) / float32(len(x))
+		return m, root(squares(x, m), n, eps)
 	}
-	return 0, 1 / math.Sqrt(dot(x, x)/n+eps)
+	return 0, root(squares(x, 0), n, eps)
+}
+
+func root(squares, n, eps float64) float32 { return float32(1 / math.Sqrt(squares/n+eps)) }
+
+// squares is the sum of (x - mean)², again in float64 where float32 overflows or loses digits to its smallest numbers.
+func squares(x []float32, mean float32) float64 {
+	s := simd.CentredSquares(x, mean)
+	if s > 1e-25 && s <= math.MaxFloat32 {
+		return float64(s)
+	}
+	t := 0.0
+	for _, v := range x {
+		d := float64(v) - float64(mean)
+		t += d * d
+	}
+	return t
+}
+
+// identities are what stands for a gain and an addend that are not there: ones, and the zeros that keep even the sign of what they are
+// added to.
+func identities(n int) (ones, zeros []float32) {
+	ones, zeros = make([]float32, n), make([]float32, n)
+	for i := range n {
+		ones[i], zeros[i] = 1, float32(math.Copysign(0, -1))
+	}
+	return ones, zeros
 }
 
 func norm(c *compiler, n *graph.Node) kernel {
@@ -21,47 +48,19 @@ func norm(c *compiler, n *graph.Node) kernel {
 	centred := n.Op == graph.OpLayerNorm
 	eps := float64(graph.AttrOf[graph.NormAttr](n).Eps)
 	cols := n.In[0].Shape().Last()
-	gain, addend := in[1], in[2]
+	gain, zeros := identities(cols)
+	if in[1] != nil {
+		gain = in[1]
+	}
+	addend := in[2]
 	return c.overRows(n.In[0].Shape().Rows(), cols, func(_ *workerScratch, from, to int) {
 		for row := from; row < to; row++ {
-			x, y := in[0][row*cols:(row+1)*cols], out[0][row*cols:(row+1)*cols]
-			mean64, r64 := standard(x, centred, eps)
-			r := float32(r64)
-			var a []float32
+			x, y, a := in[0][row*cols:(row+1)*cols], out[0][row*cols:(row+1)*cols], zeros
 			if addend != nil {
 				a = addend[row*cols : (row+1)*cols]
 			}
-			switch {
-			case centred: // in float64, since x - mean may cancel
-				for i, v := range x {
-					h := float32((float64(v) - mean64) * r64)
-					if gain != nil {
-						h *= gain[i]
-					}
-					if a != nil {
-						h += a[i]
-					}
-					y[i] = h
-				}
-			case gain != nil && a != nil:
-				w := gain[:len(x)]
-				for i, v := range x {
-					y[i] = a[i] + v*r*w[i]
-				}
-			case gain != nil:
-				w := gain[:len(x)]
-				for i, v := range x {
-					y[i] = v * r * w[i]
-				}
-			case a != nil:
-				for i, v := range x {
-					y[i] = a[i] + v*r
-				}
-			default:
-				for i, v := range x {
-					y[i] = v * r
-				}
-			}
+			mean, r := standard(x, centred, eps)
+			simd.Normalize(y, x, gain, a, mean, r)
 		}
 	})
 }
@@ -71,60 +70,37 @@ func normGrad(c *compiler, n *graph.Node) kernel {
 	centred := n.Op == graph.OpLayerNormGrad
 	eps := float64(graph.AttrOf[graph.NormAttr](n).Eps)
 	rows, cols := n.In[1].Shape().Rows(), n.In[1].Shape().Last()
-	gain, addend, dgain := in[2], in[3], out[1]
+	gain, zeros := identities(cols)
+	if in[2] != nil {
+		gain = in[2]
+	}
+	addend, dgain := in[3], out[1]
 	c.scratch.grow(cols)
 	span := graph.RowsPerPart(rows)
 	return parallel(graph.Parts(rows), func(worker, part int) {
-		w := &c.scratch.workers[worker]
-		sums := w.sums[:cols]
+		sums := c.scratch.workers[worker].f32[0][:cols]
 		clear(sums)
 		for row := part * span; row < min(rows, (part+1)*span); row++ {
 			at := row * cols
-			dy, x, dx := in[0][at:at+cols], in[1][at:at+cols], out[0][at:at+cols]
-			var add []float32
+			dy, x, a := in[0][at:at+cols], in[1][at:at+cols], zeros
 			if addend != nil {
-				add = addend[at : at+cols]
+				a = addend[at : at+cols]
 			}
 			mean, r := standard(x, centred, eps)
-			standardGrad(w.f32[0][:cols], dx, dy, x, gain, add, sums, mean, r, 1/float64(cols), centred)
+			standardGrad(out[0][at:at+cols], dy, x, gain, a, sums, mean, r, 1/float32(cols), centred)
 		}
 		if dgain != nil {
-			for i, s := range sums {
-				dgain[part*cols+i] = float32(s)
-			}
+			copy(dgain[part*cols:], sums)
 		}
 	})
 }
 
 // standardGrad is the gradient of one row's norm: with x̂ = (x - mean) r and u = dy gain, dx = addend + r (u - share sum(u) - x̂ share sum(u x̂)),
-// without sum(u) unless centred; sums += dy x̂ where there is a gain. hat is scratch for x̂.
-func standardGrad(hat, dx, dy, x, gain, addend []float32, sums []float64, mean, r, share float64, centred bool) {
-	var su, sux float64
-	for i, v := range x {
-		h := (float64(v) - mean) * r
-		u := float64(dy[i])
-		if gain != nil {
-			sums[i] += u * h
-			u *= float64(gain[i])
-		}
-		su += u
-		sux += u * h
-		hat[i] = float32(h)
-	}
+// without sum(u) unless centred; sums += dy x̂.
+func standardGrad(dx, dy, x, gain, addend, sums []float32, mean, r, share float32, centred bool) {
+	su, sux := simd.NormGradSums(sums, dy, x, gain, mean, r)
 	if !centred {
 		su = 0
 	}
-	su *= share
-	sux *= share
-	for i, h := range hat[:len(x)] {
-		u := float64(dy[i])
-		if gain != nil {
-			u *= float64(gain[i])
-		}
-		d := r * (u - su - float64(h)*sux)
-		if addend != nil {
-			d += float64(addend[i])
-		}
-		dx[i] = float32(d)
-	}
+	simd.NormGradApply(dx, dy, x, gain, addend, mean, r, su*share, sux*share)
 }

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/vktrain/vktrain/backend/cpu/simd"
 	"github.com/vktrain/vktrain/graph"
 )
 
@@ -13,7 +14,13 @@ func sumSquares(c *compiler, n *graph.Node) kernel {
 	return c.overRows(graph.SumSquaresParts, chunk, func(_ *workerScratch, from, to int) {
 		for i := from; i < to; i++ {
 			part := x[min(len(x), i*chunk):min(len(x), (i+1)*chunk)]
-			out[0][i] = float32(dot(part, part))
+			s := 0.0
+			for len(part) > 0 { // sums of float32 over blocks, and of these in float64
+				n := min(len(part), 4096)
+				s += squares(part[:n], 0)
+				part = part[n:]
+			}
+			out[0][i] = float32(s)
 		}
 	})
 }
@@ -37,18 +44,10 @@ func adamW(c *compiler, n *graph.Node) kernel {
 	decay := graph.AttrOf[graph.AdamWAttr](n).Decay
 	hyper, clip := in[4], in[5]
 	return c.overElems(len(in[0]), func(from, to int) {
-		p, m, v, g := in[0][from:to], in[1][from:to], in[2][from:to], in[3][from:to]
-		m, v, g = m[:len(p)], v[:len(p)], g[:len(p)]
-		lr, beta1, beta2, eps := hyper[graph.HyperLR], hyper[graph.HyperBeta1], hyper[graph.HyperBeta2], hyper[graph.HyperEps]
-		keep := 1 - lr*decay*hyper[graph.HyperWeightDecay]
-		r1, r2 := 1/hyper[graph.HyperBias1], 1/hyper[graph.HyperBias2]
-		f := clip[0]
-		for i := range p {
-			d := f * g[i]
-			mi := beta1*m[i] + (1-beta1)*d
-			vi := beta2*v[i] + (1-beta2)*d*d
-			m[i], v[i] = mi, vi
-			p[i] = p[i]*keep - lr*(mi*r1)/(float32(math.Sqrt(float64(vi*r2)))+eps)
-		}
+		simd.AdamW(in[0][from:to], in[1][from:to], in[2][from:to], in[3][from:to], simd.AdamWFactors{
+			Clip: clip[0], LR: hyper[graph.HyperLR], Beta1: hyper[graph.HyperBeta1], Beta2: hyper[graph.HyperBeta2],
+			Bias1: hyper[graph.HyperBias1], Bias2: hyper[graph.HyperBias2], Eps: hyper[graph.HyperEps],
+			Decay: decay * hyper[graph.HyperWeightDecay],
+		})
 	})
 }

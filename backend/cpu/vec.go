@@ -43,22 +43,6 @@ func total(x []float32) float64 {
 	return (a + b) + (c + d)
 }
 
-// centredSquares is the sum of (x - mean)².
-func centredSquares(x []float32, mean float64) float64 {
-	var a, b float64
-	i := 0
-	for ; i+2 <= len(x); i += 2 {
-		u, v := float64(x[i])-mean, float64(x[i+1])-mean
-		a += u * u
-		b += v * v
-	}
-	if i < len(x) {
-		u := float64(x[i]) - mean
-		a += u * u
-	}
-	return a + b
-}
-
 // largest ignores NaNs, which come out of the exponentials anyway.
 func largest(x []float32) float32 {
 	m := float32(math.Inf(-1))

@@ -13,8 +13,10 @@ import (
 
 // families of kernels, by the name of their file.
 var families = map[string]func(){
-	"gemm":   gemm,
-	"vector": vector,
+	"gemm":      gemm,
+	"vector":    vector,
+	"norm":      norm,
+	"pointwise": pointwise,
 }
 
 func main() {

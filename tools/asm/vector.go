@@ -14,6 +14,11 @@ func vector() {
 	axpy()
 	dot()
 	logitGrad()
+	expSum()
+	expMul()
+	sumKernel()
+	addKernel()
+	softmaxGrad()
 }
 
 func maxKernel() {
@@ -110,4 +115,70 @@ func logitGrad() {
 		l.store(d, g)
 	})
 	returnSum(acc)
+}
+
+func expSum() {
+	TEXT("expSumAVX2", NOSPLIT, "func(x []float32, shift float32) float32")
+	Doc("expSumAVX2 is ExpSum with AVX2 and FMA.")
+	x, n, shift := pointer("x"), length("x"), broadcast("shift")
+	acc := zeros(2)
+	forLanes(n, 2, func(l lanes, u int) {
+		v := l.load(x)
+		VSUBPS(shift, v, v)
+		exp(v)
+		l.keep(v)
+		VADDPS(v, acc[u], acc[u])
+	})
+	returnSum(acc)
+}
+
+func expMul() {
+	TEXT("expMulAVX2", NOSPLIT, "func(dst, x []float32, shift, a float32)")
+	Doc("expMulAVX2 is ExpMul with AVX2 and FMA.")
+	dst, x, n := pointer("dst"), pointer("x"), length("x")
+	shift, a := broadcast("shift"), broadcast("a")
+	forLanes(n, 2, func(l lanes, u int) {
+		v := l.load(x)
+		VSUBPS(shift, v, v)
+		exp(v)
+		VMULPS(a, v, v)
+		l.store(v, dst)
+	})
+	done()
+}
+
+func sumKernel() {
+	TEXT("sumAVX2", NOSPLIT, "func(x []float32) float32")
+	Doc("sumAVX2 is Sum with AVX2.")
+	x, n := pointer("x"), length("x")
+	acc := zeros(4)
+	forLanes(n, 4, func(l lanes, u int) {
+		VADDPS(l.operand(x), acc[u], acc[u])
+	})
+	returnSum(acc)
+}
+
+func addKernel() {
+	TEXT("addAVX2", NOSPLIT, "func(dst, x, y []float32)")
+	Doc("addAVX2 is Add with AVX2.")
+	dst, x, y, n := pointer("dst"), pointer("x"), pointer("y"), length("x")
+	forLanes(n, 4, func(l lanes, u int) {
+		v := l.load(x)
+		VADDPS(l.operand(y), v, v)
+		l.store(v, dst)
+	})
+	done()
+}
+
+func softmaxGrad() {
+	TEXT("softmaxGradAVX2", NOSPLIT, "func(dx, dy, y []float32, s float32)")
+	Doc("softmaxGradAVX2 is SoftmaxGrad with AVX2.")
+	dx, dy, y, n, s := pointer("dx"), pointer("dy"), pointer("y"), length("dx"), broadcast("s")
+	forLanes(n, 2, func(l lanes, u int) {
+		v := l.load(dy)
+		VSUBPS(s, v, v)
+		VMULPS(l.operand(y), v, v)
+		l.store(v, dx)
+	})
+	done()
 }

@@ -6,19 +6,46 @@ import "math"
 type kernels struct {
 	max         func(x []float32) float32
 	expScaleSum func(dst, x []float32, scale, shift float32) float32
+	expSum      func(x []float32, shift float32) float32
+	expMul      func(dst, x []float32, shift, a float32)
+	softmaxGrad func(dx, dy, y []float32, s float32)
 	scale       func(dst, x []float32, a float32)
+	add         func(dst, x, y []float32)
 	axpy        func(y []float32, a float32, x []float32)
 	dot         func(x, y []float32) float32
+	sum         func(x []float32) float32
 	logitGrad   func(x, g []float32, scale, lse, delta float32) float32
+
+	centredSquares func(x []float32, mean float32) float32
+	normalize      func(y, x, gain, addend []float32, mean, r float32)
+	normGradSums   func(sums, dy, x, gain []float32, mean, r float32) (su, sux float32)
+	normGradApply  func(dx, dy, x, gain, addend []float32, mean, r, su, sux float32)
+	rotate         func(y, x, gain, table []float32, mean, r, sign float32)
+
+	swiGLU      func(y, gate, up []float32)
+	swiGLUGrad  func(dgate, dup, dy, gate, up []float32)
+	gelu        func(y, x []float32)
+	geluGrad    func(dx, dy, x []float32)
+	relu        func(y, x []float32)
+	reluGrad    func(dx, dy, x []float32)
+	softCap     func(y, x []float32, limit float32)
+	softCapGrad func(dx, dy, y []float32, limit float32)
+	adamW       func(p, m, v, g []float32, clip, beta1, new1, beta2, new2, rate, r2, eps, keep float32)
+
+	// Of a multiple of 8 elements.
+	fromBF16 func(y []float32, x []uint16)
+	toBF16   func(y []uint16, x []float32)
+	fromF16  func(y []float32, x []uint16)
+	toF16    func(y []uint16, x []float32)
 }
 
 var plain = kernels{
-	max:         maxGo,
-	expScaleSum: expScaleSumGo,
-	scale:       scaleGo,
-	axpy:        axpyGo,
-	dot:         dotGo,
-	logitGrad:   logitGradGo,
+	max: maxGo, expScaleSum: expScaleSumGo, expSum: expSumGo, expMul: expMulGo, softmaxGrad: softmaxGradGo, scale: scaleGo, add: addGo,
+	axpy: axpyGo, dot: dotGo, sum: sumGo, logitGrad: logitGradGo,
+	centredSquares: centredSquaresGo, normalize: normalizeGo, normGradSums: normGradSumsGo, normGradApply: normGradApplyGo, rotate: rotateGo,
+	swiGLU: swiGLUGo, swiGLUGrad: swiGLUGradGo, gelu: geluGo, geluGrad: geluGradGo, relu: reluGo, reluGrad: reluGradGo,
+	softCap: softCapGo, softCapGrad: softCapGradGo, adamW: adamWGo,
+	fromBF16: fromBF16Go, toBF16: toBF16Go, fromF16: fromF16Go, toF16: toF16Go,
 }
 
 // Max is the largest element, NaNs left out; -inf if there is none.
@@ -29,6 +56,23 @@ func Max(x []float32) float32 { return active.max(x) }
 func ExpScaleSum(dst, x []float32, scale, shift float32) float32 {
 	return active.expScaleSum(dst[:len(x)], x, scale, shift)
 }
+
+// ExpSum is the sum of exp(x[i] - shift).
+func ExpSum(x []float32, shift float32) float32 { return active.expSum(x, shift) }
+
+// ExpMul writes dst[i] = a exp(x[i] - shift). dst may be x.
+func ExpMul(dst, x []float32, shift, a float32) { active.expMul(dst[:len(x)], x, shift, a) }
+
+// SoftmaxGrad writes dx[i] = y[i] (dy[i] - s). dx may be either.
+func SoftmaxGrad(dx, dy, y []float32, s float32) {
+	active.softmaxGrad(dx, dy[:len(dx)], y[:len(dx)], s)
+}
+
+// Add writes dst = x + y. dst may be either.
+func Add(dst, x, y []float32) { active.add(dst[:len(x)], x, y[:len(x)]) }
+
+// Sum adds in float32 lanes.
+func Sum(x []float32) float32 { return active.sum(x) }
 
 // Scale writes dst = a x. dst may be x.
 func Scale(dst, x []float32, a float32) { active.scale(dst[:len(x)], x, a) }
@@ -64,6 +108,40 @@ func expScaleSumGo(dst, x []float32, scale, shift float32) float32 {
 		e := Exp(fma(v, scale, -shift))
 		dst[i] = e
 		s += float64(e)
+	}
+	return float32(s)
+}
+
+func expSumGo(x []float32, shift float32) float32 {
+	s := 0.0
+	for _, v := range x {
+		s += float64(Exp(v - shift))
+	}
+	return float32(s)
+}
+
+func expMulGo(dst, x []float32, shift, a float32) {
+	for i, v := range x {
+		dst[i] = Exp(v-shift) * a
+	}
+}
+
+func softmaxGradGo(dx, dy, y []float32, s float32) {
+	for i, v := range y {
+		dx[i] = v * (dy[i] - s)
+	}
+}
+
+func addGo(dst, x, y []float32) {
+	for i, v := range x {
+		dst[i] = v + y[i]
+	}
+}
+
+func sumGo(x []float32) float32 {
+	s := 0.0
+	for _, v := range x {
+		s += float64(v)
 	}
 	return float32(s)
 }

@@ -21,3 +21,18 @@ func dotAVX2(x []float32, y []float32) float32
 
 // logitGradAVX2 is LogitGrad with AVX2 and FMA.
 func logitGradAVX2(x []float32, g []float32, scale float32, lse float32, delta float32) float32
+
+// expSumAVX2 is ExpSum with AVX2 and FMA.
+func expSumAVX2(x []float32, shift float32) float32
+
+// expMulAVX2 is ExpMul with AVX2 and FMA.
+func expMulAVX2(dst []float32, x []float32, shift float32, a float32)
+
+// sumAVX2 is Sum with AVX2.
+func sumAVX2(x []float32) float32
+
+// addAVX2 is Add with AVX2.
+func addAVX2(dst []float32, x []float32, y []float32)
+
+// softmaxGradAVX2 is SoftmaxGrad with AVX2.
+func softmaxGradAVX2(dx []float32, dy []float32, y []float32, s float32)

@@ -138,7 +138,8 @@ by2_2:
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y5, Y5
 	VPADDD       word3f800000<>+0(SB), Y5, Y5
-	VPADDD       Y6, Y7, Y7
+	VPADDD       word3f800000<>+0(SB), Y6, Y6
+	VMULPS       Y6, Y7, Y7
 	VMULPS       Y5, Y7, Y4
 	VMOVUPS      Y4, (AX)(BX*1)
 	VADDPS       Y4, Y2, Y2
@@ -165,7 +166,8 @@ by2_2:
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y5, Y5
 	VPADDD       word3f800000<>+0(SB), Y5, Y5
-	VPADDD       Y6, Y7, Y7
+	VPADDD       word3f800000<>+0(SB), Y6, Y6
+	VMULPS       Y6, Y7, Y7
 	VMULPS       Y5, Y7, Y4
 	VMOVUPS      Y4, 32(AX)(BX*1)
 	VADDPS       Y4, Y3, Y3
@@ -202,7 +204,8 @@ by1_2:
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y5, Y5
 	VPADDD       word3f800000<>+0(SB), Y5, Y5
-	VPADDD       Y6, Y7, Y7
+	VPADDD       word3f800000<>+0(SB), Y6, Y6
+	VMULPS       Y6, Y7, Y7
 	VMULPS       Y5, Y7, Y4
 	VMOVUPS      Y4, (AX)(BX*1)
 	VADDPS       Y4, Y2, Y2
@@ -240,7 +243,8 @@ by1_2end:
 	VPSLLD       $0x17, Y1, Y1
 	VPSLLD       $0x17, Y0, Y0
 	VPADDD       word3f800000<>+0(SB), Y0, Y0
-	VPADDD       Y1, Y6, Y6
+	VPADDD       word3f800000<>+0(SB), Y1, Y1
+	VMULPS       Y1, Y6, Y6
 	VMULPS       Y0, Y6, Y5
 	VMASKMOVPS   Y5, Y4, (AX)(BX*1)
 	VANDPS       Y4, Y5, Y5
@@ -591,7 +595,8 @@ by2_6:
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPADDD       word3f800000<>+0(SB), Y8, Y8
-	VPADDD       Y9, Y10, Y10
+	VPADDD       word3f800000<>+0(SB), Y9, Y9
+	VMULPS       Y9, Y10, Y10
 	VMULPS       Y8, Y10, Y6
 	VMOVUPS      Y6, (AX)(BX*1)
 	VSUBPS       Y2, Y7, Y7
@@ -624,7 +629,8 @@ by2_6:
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPADDD       word3f800000<>+0(SB), Y8, Y8
-	VPADDD       Y9, Y10, Y10
+	VPADDD       word3f800000<>+0(SB), Y9, Y9
+	VMULPS       Y9, Y10, Y10
 	VMULPS       Y8, Y10, Y6
 	VMOVUPS      Y6, 32(AX)(BX*1)
 	VSUBPS       Y2, Y7, Y7
@@ -667,7 +673,8 @@ by1_6:
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VPADDD       word3f800000<>+0(SB), Y8, Y8
-	VPADDD       Y9, Y10, Y10
+	VPADDD       word3f800000<>+0(SB), Y9, Y9
+	VMULPS       Y9, Y10, Y10
 	VMULPS       Y8, Y10, Y6
 	VMOVUPS      Y6, (AX)(BX*1)
 	VSUBPS       Y2, Y7, Y7
@@ -711,7 +718,8 @@ by1_6end:
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y1, Y1
 	VPADDD       word3f800000<>+0(SB), Y1, Y1
-	VPADDD       Y9, Y10, Y10
+	VPADDD       word3f800000<>+0(SB), Y9, Y9
+	VMULPS       Y9, Y10, Y10
 	VMULPS       Y1, Y10, Y7
 	VMASKMOVPS   Y7, Y5, (AX)(BX*1)
 	VSUBPS       Y2, Y8, Y8
@@ -730,5 +738,482 @@ end6:
 	VPERMILPS    $0xb1, X3, X0
 	VADDPS       X0, X3, X3
 	VMOVSS       X3, ret+64(FP)
+	VZEROUPPER
+	RET
+
+// func expSumAVX2(x []float32, shift float32) float32
+// Requires: AVX, AVX2, FMA3
+TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
+	MOVQ         x_base+0(FP), AX
+	MOVQ         x_len+8(FP), CX
+	VBROADCASTSS shift+24(FP), Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	XORQ         DX, DX
+	SUBQ         $0x00000010, CX
+	JL           by2_7end
+
+by2_7:
+	VMOVUPS      (AX)(DX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      wordc2d10000<>+0(SB), Y6
+	VMAXPS       Y3, Y6, Y3
+	VMOVUPS      word42b20000<>+0(SB), Y6
+	VMINPS       Y3, Y6, Y3
+	VMOVUPS      word3fb8aa3b<>+0(SB), Y4
+	VFMADD213PS  word4b400000<>+0(SB), Y3, Y4
+	VSUBPS       word4b400000<>+0(SB), Y4, Y5
+	VFNMADD231PS word3f317200<>+0(SB), Y5, Y3
+	VFNMADD231PS word35bfbe8e<>+0(SB), Y5, Y3
+	VMOVUPS      word3ab6889e<>+0(SB), Y6
+	VFMADD213PS  word3c0905d1<>+0(SB), Y3, Y6
+	VFMADD213PS  word3d2aaa8d<>+0(SB), Y3, Y6
+	VFMADD213PS  word3e2aaa6e<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f000000<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f800000<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f800000<>+0(SB), Y3, Y6
+	VPSRAD       $0x01, Y4, Y5
+	VPSUBD       Y5, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPADDD       word3f800000<>+0(SB), Y4, Y4
+	VPADDD       word3f800000<>+0(SB), Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMULPS       Y4, Y6, Y3
+	VADDPS       Y3, Y1, Y1
+	VMOVUPS      32(AX)(DX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      wordc2d10000<>+0(SB), Y6
+	VMAXPS       Y3, Y6, Y3
+	VMOVUPS      word42b20000<>+0(SB), Y6
+	VMINPS       Y3, Y6, Y3
+	VMOVUPS      word3fb8aa3b<>+0(SB), Y4
+	VFMADD213PS  word4b400000<>+0(SB), Y3, Y4
+	VSUBPS       word4b400000<>+0(SB), Y4, Y5
+	VFNMADD231PS word3f317200<>+0(SB), Y5, Y3
+	VFNMADD231PS word35bfbe8e<>+0(SB), Y5, Y3
+	VMOVUPS      word3ab6889e<>+0(SB), Y6
+	VFMADD213PS  word3c0905d1<>+0(SB), Y3, Y6
+	VFMADD213PS  word3d2aaa8d<>+0(SB), Y3, Y6
+	VFMADD213PS  word3e2aaa6e<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f000000<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f800000<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f800000<>+0(SB), Y3, Y6
+	VPSRAD       $0x01, Y4, Y5
+	VPSUBD       Y5, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPADDD       word3f800000<>+0(SB), Y4, Y4
+	VPADDD       word3f800000<>+0(SB), Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMULPS       Y4, Y6, Y3
+	VADDPS       Y3, Y2, Y2
+	ADDQ         $0x00000040, DX
+	SUBQ         $0x00000010, CX
+	JGE          by2_7
+
+by2_7end:
+	ADDQ $0x00000010, CX
+	SUBQ $0x00000008, CX
+	JL   by1_7end
+
+by1_7:
+	VMOVUPS      (AX)(DX*1), Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      wordc2d10000<>+0(SB), Y6
+	VMAXPS       Y3, Y6, Y3
+	VMOVUPS      word42b20000<>+0(SB), Y6
+	VMINPS       Y3, Y6, Y3
+	VMOVUPS      word3fb8aa3b<>+0(SB), Y4
+	VFMADD213PS  word4b400000<>+0(SB), Y3, Y4
+	VSUBPS       word4b400000<>+0(SB), Y4, Y5
+	VFNMADD231PS word3f317200<>+0(SB), Y5, Y3
+	VFNMADD231PS word35bfbe8e<>+0(SB), Y5, Y3
+	VMOVUPS      word3ab6889e<>+0(SB), Y6
+	VFMADD213PS  word3c0905d1<>+0(SB), Y3, Y6
+	VFMADD213PS  word3d2aaa8d<>+0(SB), Y3, Y6
+	VFMADD213PS  word3e2aaa6e<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f000000<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f800000<>+0(SB), Y3, Y6
+	VFMADD213PS  word3f800000<>+0(SB), Y3, Y6
+	VPSRAD       $0x01, Y4, Y5
+	VPSUBD       Y5, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPADDD       word3f800000<>+0(SB), Y4, Y4
+	VPADDD       word3f800000<>+0(SB), Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMULPS       Y4, Y6, Y3
+	VADDPS       Y3, Y1, Y1
+	ADDQ         $0x00000020, DX
+	SUBQ         $0x00000008, CX
+	JGE          by1_7
+
+by1_7end:
+	ADDQ         $0x00000008, CX
+	JZ           end7
+	LEAQ         masks<>+32(SB), BX
+	SHLQ         $0x02, CX
+	SUBQ         CX, BX
+	VMOVUPS      (BX), Y3
+	VMASKMOVPS   (AX)(DX*1), Y3, Y4
+	VSUBPS       Y0, Y4, Y4
+	VMOVUPS      wordc2d10000<>+0(SB), Y6
+	VMAXPS       Y4, Y6, Y4
+	VMOVUPS      word42b20000<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMOVUPS      word3fb8aa3b<>+0(SB), Y0
+	VFMADD213PS  word4b400000<>+0(SB), Y4, Y0
+	VSUBPS       word4b400000<>+0(SB), Y0, Y5
+	VFNMADD231PS word3f317200<>+0(SB), Y5, Y4
+	VFNMADD231PS word35bfbe8e<>+0(SB), Y5, Y4
+	VMOVUPS      word3ab6889e<>+0(SB), Y6
+	VFMADD213PS  word3c0905d1<>+0(SB), Y4, Y6
+	VFMADD213PS  word3d2aaa8d<>+0(SB), Y4, Y6
+	VFMADD213PS  word3e2aaa6e<>+0(SB), Y4, Y6
+	VFMADD213PS  word3f000000<>+0(SB), Y4, Y6
+	VFMADD213PS  word3f800000<>+0(SB), Y4, Y6
+	VFMADD213PS  word3f800000<>+0(SB), Y4, Y6
+	VPSRAD       $0x01, Y0, Y5
+	VPSUBD       Y5, Y0, Y0
+	VPSLLD       $0x17, Y5, Y5
+	VPSLLD       $0x17, Y0, Y0
+	VPADDD       word3f800000<>+0(SB), Y0, Y0
+	VPADDD       word3f800000<>+0(SB), Y5, Y5
+	VMULPS       Y5, Y6, Y6
+	VMULPS       Y0, Y6, Y4
+	VANDPS       Y3, Y4, Y4
+	VADDPS       Y4, Y1, Y1
+
+end7:
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x4e, X1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0xb1, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSS       X1, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func expMulAVX2(dst []float32, x []float32, shift float32, a float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expMulAVX2(SB), NOSPLIT, $0-56
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         x_base+24(FP), CX
+	MOVQ         x_len+32(FP), DX
+	VBROADCASTSS shift+48(FP), Y0
+	VBROADCASTSS a+52(FP), Y1
+	XORQ         BX, BX
+	SUBQ         $0x00000010, DX
+	JL           by2_8end
+
+by2_8:
+	VMOVUPS      (CX)(BX*1), Y2
+	VSUBPS       Y0, Y2, Y2
+	VMOVUPS      wordc2d10000<>+0(SB), Y5
+	VMAXPS       Y2, Y5, Y2
+	VMOVUPS      word42b20000<>+0(SB), Y5
+	VMINPS       Y2, Y5, Y2
+	VMOVUPS      word3fb8aa3b<>+0(SB), Y3
+	VFMADD213PS  word4b400000<>+0(SB), Y2, Y3
+	VSUBPS       word4b400000<>+0(SB), Y3, Y4
+	VFNMADD231PS word3f317200<>+0(SB), Y4, Y2
+	VFNMADD231PS word35bfbe8e<>+0(SB), Y4, Y2
+	VMOVUPS      word3ab6889e<>+0(SB), Y5
+	VFMADD213PS  word3c0905d1<>+0(SB), Y2, Y5
+	VFMADD213PS  word3d2aaa8d<>+0(SB), Y2, Y5
+	VFMADD213PS  word3e2aaa6e<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f000000<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f800000<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f800000<>+0(SB), Y2, Y5
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y3, Y3
+	VPADDD       word3f800000<>+0(SB), Y3, Y3
+	VPADDD       word3f800000<>+0(SB), Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y3, Y5, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)(BX*1)
+	VMOVUPS      32(CX)(BX*1), Y2
+	VSUBPS       Y0, Y2, Y2
+	VMOVUPS      wordc2d10000<>+0(SB), Y5
+	VMAXPS       Y2, Y5, Y2
+	VMOVUPS      word42b20000<>+0(SB), Y5
+	VMINPS       Y2, Y5, Y2
+	VMOVUPS      word3fb8aa3b<>+0(SB), Y3
+	VFMADD213PS  word4b400000<>+0(SB), Y2, Y3
+	VSUBPS       word4b400000<>+0(SB), Y3, Y4
+	VFNMADD231PS word3f317200<>+0(SB), Y4, Y2
+	VFNMADD231PS word35bfbe8e<>+0(SB), Y4, Y2
+	VMOVUPS      word3ab6889e<>+0(SB), Y5
+	VFMADD213PS  word3c0905d1<>+0(SB), Y2, Y5
+	VFMADD213PS  word3d2aaa8d<>+0(SB), Y2, Y5
+	VFMADD213PS  word3e2aaa6e<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f000000<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f800000<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f800000<>+0(SB), Y2, Y5
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y3, Y3
+	VPADDD       word3f800000<>+0(SB), Y3, Y3
+	VPADDD       word3f800000<>+0(SB), Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y3, Y5, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, 32(AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x00000010, DX
+	JGE          by2_8
+
+by2_8end:
+	ADDQ $0x00000010, DX
+	SUBQ $0x00000008, DX
+	JL   by1_8end
+
+by1_8:
+	VMOVUPS      (CX)(BX*1), Y2
+	VSUBPS       Y0, Y2, Y2
+	VMOVUPS      wordc2d10000<>+0(SB), Y5
+	VMAXPS       Y2, Y5, Y2
+	VMOVUPS      word42b20000<>+0(SB), Y5
+	VMINPS       Y2, Y5, Y2
+	VMOVUPS      word3fb8aa3b<>+0(SB), Y3
+	VFMADD213PS  word4b400000<>+0(SB), Y2, Y3
+	VSUBPS       word4b400000<>+0(SB), Y3, Y4
+	VFNMADD231PS word3f317200<>+0(SB), Y4, Y2
+	VFNMADD231PS word35bfbe8e<>+0(SB), Y4, Y2
+	VMOVUPS      word3ab6889e<>+0(SB), Y5
+	VFMADD213PS  word3c0905d1<>+0(SB), Y2, Y5
+	VFMADD213PS  word3d2aaa8d<>+0(SB), Y2, Y5
+	VFMADD213PS  word3e2aaa6e<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f000000<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f800000<>+0(SB), Y2, Y5
+	VFMADD213PS  word3f800000<>+0(SB), Y2, Y5
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y3, Y3
+	VPADDD       word3f800000<>+0(SB), Y3, Y3
+	VPADDD       word3f800000<>+0(SB), Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y3, Y5, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)(BX*1)
+	ADDQ         $0x00000020, BX
+	SUBQ         $0x00000008, DX
+	JGE          by1_8
+
+by1_8end:
+	ADDQ         $0x00000008, DX
+	JZ           end8
+	LEAQ         masks<>+32(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	VMOVUPS      (SI), Y2
+	VMASKMOVPS   (CX)(BX*1), Y2, Y3
+	VSUBPS       Y0, Y3, Y3
+	VMOVUPS      wordc2d10000<>+0(SB), Y5
+	VMAXPS       Y3, Y5, Y3
+	VMOVUPS      word42b20000<>+0(SB), Y5
+	VMINPS       Y3, Y5, Y3
+	VMOVUPS      word3fb8aa3b<>+0(SB), Y0
+	VFMADD213PS  word4b400000<>+0(SB), Y3, Y0
+	VSUBPS       word4b400000<>+0(SB), Y0, Y4
+	VFNMADD231PS word3f317200<>+0(SB), Y4, Y3
+	VFNMADD231PS word35bfbe8e<>+0(SB), Y4, Y3
+	VMOVUPS      word3ab6889e<>+0(SB), Y5
+	VFMADD213PS  word3c0905d1<>+0(SB), Y3, Y5
+	VFMADD213PS  word3d2aaa8d<>+0(SB), Y3, Y5
+	VFMADD213PS  word3e2aaa6e<>+0(SB), Y3, Y5
+	VFMADD213PS  word3f000000<>+0(SB), Y3, Y5
+	VFMADD213PS  word3f800000<>+0(SB), Y3, Y5
+	VFMADD213PS  word3f800000<>+0(SB), Y3, Y5
+	VPSRAD       $0x01, Y0, Y4
+	VPSUBD       Y4, Y0, Y0
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y0, Y0
+	VPADDD       word3f800000<>+0(SB), Y0, Y0
+	VPADDD       word3f800000<>+0(SB), Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y0, Y5, Y3
+	VMULPS       Y1, Y3, Y3
+	VMASKMOVPS   Y3, Y2, (AX)(BX*1)
+
+end8:
+	VZEROUPPER
+	RET
+
+// func sumAVX2(x []float32) float32
+// Requires: AVX
+TEXT ·sumAVX2(SB), NOSPLIT, $0-28
+	MOVQ   x_base+0(FP), AX
+	MOVQ   x_len+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   DX, DX
+	SUBQ   $0x00000020, CX
+	JL     by4_9end
+
+by4_9:
+	VADDPS (AX)(DX*1), Y0, Y0
+	VADDPS 32(AX)(DX*1), Y1, Y1
+	VADDPS 64(AX)(DX*1), Y2, Y2
+	VADDPS 96(AX)(DX*1), Y3, Y3
+	ADDQ   $0x00000080, DX
+	SUBQ   $0x00000020, CX
+	JGE    by4_9
+
+by4_9end:
+	ADDQ $0x00000020, CX
+	SUBQ $0x00000008, CX
+	JL   by1_9end
+
+by1_9:
+	VADDPS (AX)(DX*1), Y0, Y0
+	ADDQ   $0x00000020, DX
+	SUBQ   $0x00000008, CX
+	JGE    by1_9
+
+by1_9end:
+	ADDQ       $0x00000008, CX
+	JZ         end9
+	LEAQ       masks<>+32(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	VMOVUPS    (BX), Y4
+	VMASKMOVPS (AX)(DX*1), Y4, Y4
+	VADDPS     Y4, Y0, Y0
+
+end9:
+	VADDPS       Y3, Y0, Y0
+	VADDPS       Y2, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x4e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0xb1, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSS       X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func addAVX2(dst []float32, x []float32, y []float32)
+// Requires: AVX
+TEXT ·addAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ y_base+48(FP), DX
+	MOVQ x_len+32(FP), BX
+	XORQ SI, SI
+	SUBQ $0x00000020, BX
+	JL   by4_10end
+
+by4_10:
+	VMOVUPS (CX)(SI*1), Y0
+	VADDPS  (DX)(SI*1), Y0, Y0
+	VMOVUPS Y0, (AX)(SI*1)
+	VMOVUPS 32(CX)(SI*1), Y0
+	VADDPS  32(DX)(SI*1), Y0, Y0
+	VMOVUPS Y0, 32(AX)(SI*1)
+	VMOVUPS 64(CX)(SI*1), Y0
+	VADDPS  64(DX)(SI*1), Y0, Y0
+	VMOVUPS Y0, 64(AX)(SI*1)
+	VMOVUPS 96(CX)(SI*1), Y0
+	VADDPS  96(DX)(SI*1), Y0, Y0
+	VMOVUPS Y0, 96(AX)(SI*1)
+	ADDQ    $0x00000080, SI
+	SUBQ    $0x00000020, BX
+	JGE     by4_10
+
+by4_10end:
+	ADDQ $0x00000020, BX
+	SUBQ $0x00000008, BX
+	JL   by1_10end
+
+by1_10:
+	VMOVUPS (CX)(SI*1), Y0
+	VADDPS  (DX)(SI*1), Y0, Y0
+	VMOVUPS Y0, (AX)(SI*1)
+	ADDQ    $0x00000020, SI
+	SUBQ    $0x00000008, BX
+	JGE     by1_10
+
+by1_10end:
+	ADDQ       $0x00000008, BX
+	JZ         end10
+	LEAQ       masks<>+32(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	VMOVUPS    (DI), Y0
+	VMASKMOVPS (CX)(SI*1), Y0, Y1
+	VMASKMOVPS (DX)(SI*1), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(SI*1)
+
+end10:
+	VZEROUPPER
+	RET
+
+// func softmaxGradAVX2(dx []float32, dy []float32, y []float32, s float32)
+// Requires: AVX
+TEXT ·softmaxGradAVX2(SB), NOSPLIT, $0-76
+	MOVQ         dx_base+0(FP), AX
+	MOVQ         dy_base+24(FP), CX
+	MOVQ         y_base+48(FP), DX
+	MOVQ         dx_len+8(FP), BX
+	VBROADCASTSS s+72(FP), Y0
+	XORQ         SI, SI
+	SUBQ         $0x00000010, BX
+	JL           by2_11end
+
+by2_11:
+	VMOVUPS (CX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMULPS  (DX)(SI*1), Y1, Y1
+	VMOVUPS Y1, (AX)(SI*1)
+	VMOVUPS 32(CX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMULPS  32(DX)(SI*1), Y1, Y1
+	VMOVUPS Y1, 32(AX)(SI*1)
+	ADDQ    $0x00000040, SI
+	SUBQ    $0x00000010, BX
+	JGE     by2_11
+
+by2_11end:
+	ADDQ $0x00000010, BX
+	SUBQ $0x00000008, BX
+	JL   by1_11end
+
+by1_11:
+	VMOVUPS (CX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMULPS  (DX)(SI*1), Y1, Y1
+	VMOVUPS Y1, (AX)(SI*1)
+	ADDQ    $0x00000020, SI
+	SUBQ    $0x00000008, BX
+	JGE     by1_11
+
+by1_11end:
+	ADDQ       $0x00000008, BX
+	JZ         end11
+	LEAQ       masks<>+32(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	VMOVUPS    (DI), Y1
+	VMASKMOVPS (CX)(SI*1), Y1, Y2
+	VSUBPS     Y0, Y2, Y2
+	VMASKMOVPS (DX)(SI*1), Y1, Y0
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)(SI*1)
+
+end11:
 	VZEROUPPER
 	RET

@@ -117,7 +117,7 @@ func TestExpScaleSum(t *testing.T) {
 			}
 		}
 		for _, c := range []struct{ x, want float32 }{
-			{inf, inf}, {negInf, 0}, {-104, 0}, {-1e30, 0}, {89, inf}, {1e30, inf}, {0, 1}, {float32(math.Copysign(0, -1)), 1}, {nan, nan}, {1e-40, 1},
+			{inf, inf}, {negInf, 0}, {-104, 0}, {-1e30, 0}, {89, inf}, {1e30, inf}, {0, 1}, {float32(math.Copysign(0, -1)), 1}, {nan, nan}, {math.Float32frombits(0x7fc00155), nan}, {math.Float32frombits(0xffffffff), nan}, {1e-40, 1},
 		} {
 			for at := range 19 {
 				x := make([]float32, 19)
