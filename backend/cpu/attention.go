@@ -3,47 +3,81 @@ package cpu
 import (
 	"math"
 
-	"github.com/vktrain/vktrain/backend/cpu/gemm"
+	"github.com/vktrain/vktrain/backend/cpu/simd"
 	"github.com/vktrain/vktrain/graph"
 )
 
-// queryBlock is how many queries' logits are held at once: memory is linear in the sequence.
-const queryBlock = 48
+// queryBlock is how many queries' weights the backward pass holds at once: memory is linear in the sequence.
+const queryBlock = 8 * simd.MR
 
 // heads addresses the heads of q, k and v in tensors (B, T, heads*h).
 type heads struct {
-	at            graph.AttentionAttr
-	positions     int
-	qRow, kRow, h int
+	at              graph.AttentionAttr
+	batch           int
+	positions       int
+	qRow, kRow, h   int
+	wide            int // h rounded up to whole tiles
+	padded, sharing int // positions rounded up to whole tiles; query heads that share a key head
 }
 
 func headsOf(n *graph.Node, q *graph.Value) heads {
 	at := graph.AttrOf[graph.AttentionAttr](n)
-	return heads{at: at, positions: q.Shape()[1], qRow: at.Heads * at.HeadDim, kRow: at.KVHeads * at.HeadDim, h: at.HeadDim}
+	return heads{
+		at: at, batch: q.Shape()[0], positions: q.Shape()[1], qRow: at.Heads * at.HeadDim, kRow: at.KVHeads * at.HeadDim, h: at.HeadDim,
+		wide: roundUp(at.HeadDim, simd.NR), padded: roundUp(q.Shape()[1], simd.MR*simd.NR/2), sharing: at.Heads / at.KVHeads,
+	}
 }
 
-// query is the matrix of query positions from.. of a head.
-func (s heads) query(x []float32, batch, head, from int) gemm.Matrix {
-	return gemm.Matrix{Data: x[(batch*s.positions+from)*s.qRow+head*s.h:], Row: s.qRow, Col: 1}
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+// matrix is the positions of a head: rows of h elements, ld apart.
+type matrix struct {
+	data []float32
+	ld   int
+	h    int
 }
 
-// key is the matrix of all keys or values of a key head.
-func (s heads) key(x []float32, batch, head int) gemm.Matrix {
-	return gemm.Matrix{Data: x[batch*s.positions*s.kRow+head*s.h:], Row: s.kRow, Col: 1}
+func (s heads) query(x []float32, batch, head int) matrix {
+	return matrix{x[batch*s.positions*s.qRow+head*s.h:], s.qRow, s.h}
 }
 
-func transposed(m gemm.Matrix) gemm.Matrix { return gemm.Matrix{Data: m.Data, Row: m.Col, Col: m.Row} }
+func (s heads) key(x []float32, batch, head int) matrix {
+	return matrix{x[batch*s.positions*s.kRow+head*s.h:], s.kRow, s.h}
+}
 
-func (s heads) row(m gemm.Matrix, i int) []float32 { return m.Data[i*m.Row : i*m.Row+s.h] }
+func (m matrix) row(i int) []float32 { return m.data[i*m.ld : i*m.ld+m.h] }
 
-// allFinite tells whether the first rows of a head are finite: then a masked weight of 0 takes nothing from them.
-func (s heads) allFinite(m gemm.Matrix, rows int) bool {
-	for i := range rows {
-		if !finite(s.row(m, i)) {
+// finite tells that rows from..to-1 are finite and not huge: then a masked weight of 0 takes nothing from them.
+func (m matrix) finite(from, to int) bool {
+	for i := from; i < to; i++ {
+		if s := simd.Dot(m.row(i), m.row(i)); s-s != 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// tiled is m with rows of whole tiles: itself, or a copy with zeros after each row.
+func (s heads) tiled(m matrix, scratch []float32) matrix {
+	if s.h == s.wide {
+		return m
+	}
+	c := matrix{scratch, s.wide, s.wide}
+	for i := range s.positions {
+		clear(c.row(i)[copy(c.row(i), m.row(i)):])
+	}
+	return c
+}
+
+// transposed packs the first n rows as panels of 16: element l of row j+i is at dst[j*h+l*16+i].
+func (s heads) transposed(dst []float32, m matrix, n int) []float32 {
+	for j := 0; j < n; j += simd.NR {
+		simd.Transpose(dst[j*s.h:], simd.NR, m.data[j*m.ld:], m.ld, min(8, n-j), s.h)
+		if rest := n - j - 8; rest > 0 {
+			simd.Transpose(dst[j*s.h+8:], simd.NR, m.data[(j+8)*m.ld:], m.ld, min(8, rest), s.h)
+		}
+	}
+	return dst
 }
 
 // scale is the logits' factor: the operand if there is one.
@@ -63,61 +97,73 @@ func (s heads) capped(x float32) float32 {
 	return float32(limit * math.Tanh(float64(x)/limit))
 }
 
-// attention: a task is a block of queries of a head. Blocks of keys after it are skipped.
+// attention: a task is some queries of the heads that share a key head, six at a time; keys after the last of the six are skipped.
 func attention(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	q, k, v, o, lse := in[0], in[1], in[2], out[0], out[1]
 	s := headsOf(n, n.In[0])
-	blocks := (s.positions + queryBlock - 1) / queryBlock
-	batch := n.In[0].Shape()[0]
-	c.scratch.grow(queryBlock * s.positions)
-	return parallel(batch*s.at.Heads*blocks, func(worker, task int) {
-		w := &c.scratch.workers[worker]
-		from := (blocks - 1 - task%blocks) * queryBlock // the longest first
-		head, b := task/blocks%s.at.Heads, task/blocks/s.at.Heads
-		rows, keys := min(queryBlock, s.positions-from), min(from+queryBlock, s.positions)
-		qm, om := s.query(q, b, head, from), s.query(o, b, head, from)
-		km, vm := s.key(k, b, head/(s.at.Heads/s.at.KVHeads)), s.key(v, b, head/(s.at.Heads/s.at.KVHeads))
-		p := w.f32[0]
-		w.mul.Mul(rows, keys, s.h, qm, transposed(km), p, keys, false)
-		scale := s.scale(in[3])
-		for i := range rows {
-			x := p[i*keys : i*keys+from+i+1]
-			for j, l := range x {
-				x[j] = s.capped(l * scale)
-			}
-			top, total := largest(x), 0.0
-			for j, l := range x {
-				e := exp(l - top)
-				x[j] = e
-				total += float64(e)
-			}
-			lse[(b*s.at.Heads+head)*s.positions+from+i] = float32(float64(top) + math.Log(total))
-			f := float32(1 / total)
-			for j := range x {
-				x[j] *= f
-			}
-			clear(p[i*keys+len(x) : (i+1)*keys])
-		}
-		if s.allFinite(vm, keys) {
-			w.mul.Mul(rows, s.h, keys, gemm.Matrix{Data: p, Row: keys, Col: 1}, vm, om.Data, om.Row, false)
-			return
-		}
-		for i := range rows {
-			y := s.row(om, i)
-			clear(y)
-			for j, e := range p[i*keys : i*keys+from+i+1] {
-				axpy(y, e, s.row(vm, j))
+	// Each task packs the keys again, so there are no more of them than the workers need.
+	groups := s.batch * s.at.KVHeads
+	chunks := max(1, min((4*c.pool.workers+groups-1)/groups, s.positions/queryBlock))
+	panels := s.padded * s.h
+	c.scratch.growAttention(2*s.padded*s.wide + simd.MR*(s.padded+s.wide))
+	return parallel(groups*chunks, func(worker, task int) {
+		carve := carver(c.scratch.workers[worker].attention)
+		kt, values := carve.take(panels), carve.take(s.padded*s.wide)
+		p, y := carve.take(simd.MR*s.padded), carve.take(simd.MR*s.wide)
+		chunk := chunks - 1 - task%chunks // the longest first
+		b, kv := task/chunks/s.at.KVHeads, task/chunks%s.at.KVHeads
+		from, to := chunk*s.positions/chunks, (chunk+1)*s.positions/chunks
+		vm := s.key(v, b, kv)
+		s.transposed(kt, s.key(k, b, kv), to)
+		finite := vm.finite(0, to)
+		vt := s.tiled(vm, values)
+		for head := kv * s.sharing; head < (kv+1)*s.sharing; head++ {
+			qm, om := s.query(q, b, head), s.query(o, b, head)
+			stat := lse[(b*s.at.Heads+head)*s.positions:]
+			for t := from; t < to; t += simd.MR {
+				rows := min(simd.MR, to-t)
+				keys := t + rows
+				for j := 0; j < keys; j += simd.NR {
+					simd.Tile(rows, s.h, qm.data[t*qm.ld:], qm.ld, 1, kt[j*s.h:], simd.NR, p[j:], s.padded, false)
+				}
+				var norm [simd.MR]float32
+				for i := range rows {
+					norm[i], stat[t+i] = s.weights(p[i*s.padded:i*s.padded+t+i+1], s.scale(in[3]))
+					clear(p[i*s.padded+t+i+1 : i*s.padded+keys])
+				}
+				if !finite {
+					for i := range rows {
+						dst := om.row(t + i)
+						clear(dst)
+						for j, e := range p[i*s.padded : i*s.padded+t+i+1] {
+							simd.Axpy(dst, e*norm[i], vm.row(j))
+						}
+					}
+					continue
+				}
+				for l := 0; l < s.wide; l += simd.NR {
+					simd.Tile(rows, keys, p, s.padded, 1, vt.data[l:], vt.ld, y[l:], s.wide, false)
+				}
+				for i := range rows {
+					simd.Scale(om.row(t+i), y[i*s.wide:i*s.wide+s.h], norm[i])
+				}
 			}
 		}
 	})
 }
 
-// axpy is y += a x.
-func axpy(y []float32, a float32, x []float32) {
-	for i, v := range x[:len(y)] {
-		y[i] += a * v
+// weights turns a query's products into e^(s - max) in place, and returns 1 / their sum and the log-sum-exp.
+func (s heads) weights(x []float32, scale float32) (norm, lse float32) {
+	if s.at.SoftCap != 0 || !(scale >= 0) {
+		for j, l := range x {
+			x[j] = s.capped(l * scale)
+		}
+		scale = 1
 	}
+	top := simd.Max(x) * scale
+	total := simd.ExpScaleSum(x, x, scale, top)
+	return 1 / total, float32(float64(top) + math.Log(float64(total)))
 }
 
 // attentionGrad: a task is a key head, whose dk and dv sum over the queries of the heads that read it, in order.
@@ -126,71 +172,145 @@ func attentionGrad(c *compiler, n *graph.Node) kernel {
 	do, q, k, v, o, lse := in[0], in[1], in[2], in[3], in[4], in[5]
 	dq, dk, dv, delta, dscale := out[0], out[1], out[2], out[3], out[4]
 	s := headsOf(n, n.In[1])
-	batch, sharing := n.In[1].Shape()[0], s.at.Heads/s.at.KVHeads
-	c.scratch.grow(queryBlock * s.positions)
-	return parallel(batch*s.at.KVHeads, func(worker, task int) {
-		w := &c.scratch.workers[worker]
+	copies := 0
+	if s.h != s.wide {
+		copies = 3
+	}
+	c.scratch.growAttention(2*s.padded*s.h + (2+copies)*s.padded*s.wide + queryBlock*(2*s.padded+s.wide))
+	return parallel(s.batch*s.at.KVHeads, func(worker, task int) {
+		carve := carver(c.scratch.workers[worker].attention)
 		b, kv := task/s.at.KVHeads, task%s.at.KVHeads
-		km, vm, dkm, dvm := s.key(k, b, kv), s.key(v, b, kv), s.key(dk, b, kv), s.key(dv, b, kv)
-		for j := range s.positions {
-			clear(s.row(dkm, j))
-			clear(s.row(dvm, j))
+		km, vm := s.key(k, b, kv), s.key(v, b, kv)
+		g := gradBlock{
+			heads: s, kt: s.transposed(carve.take(s.padded*s.h), km, s.positions), vt: s.transposed(carve.take(s.padded*s.h), vm, s.positions),
+			dk: carve.take(s.padded * s.wide), dv: carve.take(s.padded * s.wide),
+			p: carve.take(queryBlock * s.padded), ds: carve.take(queryBlock * s.padded), y: carve.take(queryBlock * s.wide),
+			k: km, finite: km.finite(0, s.positions), scale: s.scale(in[6]),
 		}
-		scale := s.scale(in[6])
-		for head := kv * sharing; head < (kv+1)*sharing; head++ {
+		clear(g.dk)
+		clear(g.dv)
+		if copies > 0 {
+			g.k = s.tiled(km, carve.take(s.padded*s.wide))
+		}
+		qCopy, doCopy := carve.take(s.padded*s.wide*copies/3), carve.take(s.padded*s.wide*copies/3)
+		for head := kv * s.sharing; head < (kv+1)*s.sharing; head++ {
+			g.q, g.do = s.tiled(s.query(q, b, head), qCopy), s.tiled(s.query(do, b, head), doCopy)
+			g.o, g.dq = s.query(o, b, head), s.query(dq, b, head)
 			stat := (b*s.at.Heads + head) * s.positions
-			for from := 0; from < s.positions; from += queryBlock {
-				rows, keys := min(queryBlock, s.positions-from), min(from+queryBlock, s.positions)
-				qm, dom, dqm := s.query(q, b, head, from), s.query(do, b, head, from), s.query(dq, b, head, from)
-				om := s.query(o, b, head, from)
-				p, ds := w.f32[0], w.f32[1]
-				w.mul.Mul(rows, keys, s.h, qm, transposed(km), p, keys, false)
-				w.mul.Mul(rows, keys, s.h, dom, transposed(vm), ds, keys, false)
-				for i := range rows {
-					t := from + i
-					d := float32(dot(s.row(dom, i), s.row(om, i)))
-					delta[stat+t] = d
-					x, g := p[i*keys:i*keys+t+1], ds[i*keys:i*keys+t+1]
-					sum := s.logitGrads(x, g, scale, lse[stat+t], d)
-					if dscale != nil {
-						dscale[stat+t] = sum
-					}
-					clear(p[i*keys+t+1 : (i+1)*keys])
-					clear(ds[i*keys+t+1 : (i+1)*keys])
-				}
-				pm, dsm := gemm.Matrix{Data: p, Row: keys, Col: 1}, gemm.Matrix{Data: ds, Row: keys, Col: 1}
-				if s.allFinite(km, keys) && s.allFinite(qm, rows) && s.allFinite(dom, rows) {
-					w.mul.Mul(rows, s.h, keys, dsm, km, dqm.Data, dqm.Row, false)
-					w.mul.Mul(keys, s.h, rows, transposed(dsm), qm, dkm.Data, dkm.Row, true)
-					w.mul.Mul(keys, s.h, rows, transposed(pm), dom, dvm.Data, dvm.Row, true)
-					continue
-				}
-				for i := range rows {
-					clear(s.row(dqm, i))
-					for j := range from + i + 1 {
-						axpy(s.row(dqm, i), ds[i*keys+j], s.row(km, j))
-						axpy(s.row(dkm, j), ds[i*keys+j], s.row(qm, i))
-						axpy(s.row(dvm, j), p[i*keys+j], s.row(dom, i))
-					}
-				}
+			g.lse, g.delta = lse[stat:], delta[stat:]
+			if dscale != nil {
+				g.dscale = dscale[stat:]
 			}
+			for from := 0; from < s.positions; from += queryBlock {
+				g.run(from, min(queryBlock, s.positions-from))
+			}
+		}
+		dkm, dvm := s.key(dk, b, kv), s.key(dv, b, kv)
+		for j := range s.positions {
+			copy(dkm.row(j), g.dk[j*s.wide:])
+			copy(dvm.row(j), g.dv[j*s.wide:])
 		}
 	})
 }
 
+// gradBlock is the gradient of a head, a block of queries at a time.
+type gradBlock struct {
+	heads
+	kt, vt             []float32 // panels
+	k, q, do, o, dq    matrix
+	dk, dv             []float32 // rows of wide
+	p, ds, y           []float32 // rows of padded; of wide
+	lse, delta, dscale []float32
+	finite             bool
+	scale              float32
+}
+
+func (g *gradBlock) run(from, rows int) {
+	ld := g.padded
+	for i := 0; i < rows; i += simd.MR {
+		t, n := from+i, min(simd.MR, rows-i)
+		for j := 0; j < t+n; j += simd.NR {
+			simd.Tile(n, g.h, g.q.data[t*g.q.ld:], g.q.ld, 1, g.kt[j*g.h:], simd.NR, g.p[i*ld+j:], ld, false)
+			simd.Tile(n, g.h, g.do.data[t*g.do.ld:], g.do.ld, 1, g.vt[j*g.h:], simd.NR, g.ds[i*ld+j:], ld, false)
+		}
+		for r := i; r < i+n; r++ {
+			t := from + r
+			d := simd.Dot(g.do.row(t)[:g.h], g.o.row(t))
+			g.delta[t] = d
+			sum := g.logitGrads(g.p[r*ld:r*ld+t+1], g.ds[r*ld:r*ld+t+1], g.scale, g.lse[t], d)
+			if g.dscale != nil {
+				g.dscale[t] = sum
+			}
+			clear(g.p[r*ld+t+1 : r*ld+from+rows])
+			clear(g.ds[r*ld+t+1 : r*ld+from+rows])
+		}
+	}
+	if !g.finite || !g.q.finite(from, from+rows) || !g.do.finite(from, from+rows) {
+		g.rowByRow(from, rows)
+		return
+	}
+	for i := 0; i < rows; i += simd.MR {
+		t, n := from+i, min(simd.MR, rows-i)
+		dst, stride := g.y, g.wide
+		if g.h == g.wide {
+			dst, stride = g.dq.data[t*g.dq.ld:], g.dq.ld
+		}
+		for l := 0; l < g.wide; l += simd.NR {
+			simd.Tile(n, t+n, g.ds[i*ld:], ld, 1, g.k.data[l:], g.k.ld, dst[l:], stride, false)
+		}
+		if g.h != g.wide {
+			for r := range n {
+				copy(g.dq.row(t+r), g.y[r*g.wide:])
+			}
+		}
+	}
+	for j := 0; j < from+rows; j += simd.MR {
+		n := min(simd.MR, from+rows-j)
+		first := max(0, j-from) // queries before see none of these keys
+		for l := 0; l < g.wide; l += simd.NR {
+			simd.Tile(n, rows-first, g.ds[first*ld+j:], 1, ld, g.q.data[(from+first)*g.q.ld+l:], g.q.ld, g.dk[j*g.wide+l:], g.wide, true)
+			simd.Tile(n, rows-first, g.p[first*ld+j:], 1, ld, g.do.data[(from+first)*g.do.ld+l:], g.do.ld, g.dv[j*g.wide+l:], g.wide, true)
+		}
+	}
+}
+
+// rowByRow does without the weights that are masked: 0 times an inf or a NaN is no zero.
+func (g *gradBlock) rowByRow(from, rows int) {
+	for r := range rows {
+		t := from + r
+		dq := g.dq.row(t)
+		clear(dq)
+		for j := range t + 1 {
+			p, ds := g.p[r*g.padded+j], g.ds[r*g.padded+j]
+			simd.Axpy(dq, ds, g.k.row(j)[:g.h])
+			simd.Axpy(g.dk[j*g.wide:j*g.wide+g.h], ds, g.q.row(t)[:g.h])
+			simd.Axpy(g.dv[j*g.wide:j*g.wide+g.h], p, g.do.row(t)[:g.h])
+		}
+	}
+}
+
 // logitGrads turns a query's products x = q·k and g = do·v into p = exp(s - lse) and scale ds, in place, and returns sum of ds x.
 func (s heads) logitGrads(x, g []float32, scale, lse, delta float32) float32 {
+	if s.at.SoftCap == 0 {
+		return simd.LogitGrad(x, g, scale, lse, delta)
+	}
 	sum := 0.0
 	for j, l := range x {
 		a := s.capped(l * scale)
-		e := exp(a - lse)
-		d := e * (g[j] - delta)
-		if s.at.SoftCap != 0 {
-			u := a / s.at.SoftCap
-			d *= 1 - u*u
-		}
+		u := a / s.at.SoftCap
+		e := simd.Exp(a - lse)
+		d := e * (g[j] - delta) * (1 - u*u)
 		sum += float64(d) * float64(l)
 		x[j], g[j] = e, d*scale
 	}
 	return float32(sum)
+}
+
+// carver hands out pieces of a buffer.
+type carver []float32
+
+func (c *carver) take(n int) []float32 {
+	piece := (*c)[:n:n]
+	*c = (*c)[n:]
+	return piece
 }

@@ -63,6 +63,8 @@ type workerScratch struct {
 	mul  *gemm.Single
 	f32  [3][]float32
 	sums []float64
+
+	attention []float32
 }
 
 func newScratch(workers int) *scratch {
@@ -82,6 +84,15 @@ func (s *scratch) grow(n int) {
 			for j := range w.f32 {
 				w.f32[j] = make([]float32, n)
 			}
+		}
+	}
+}
+
+// growAttention makes sure that each worker has n floats for attention.
+func (s *scratch) growAttention(n int) {
+	for i := range s.workers {
+		if w := &s.workers[i]; len(w.attention) < n {
+			w.attention = make([]float32, n)
 		}
 	}
 }
