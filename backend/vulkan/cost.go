@@ -25,42 +25,9 @@ func estimate(kind backend.Kind, n *graph.Node) time.Duration {
 		s = speeds[backend.Integrated]
 	}
 	const launch = 5e-6
-	seconds := max(nodeFlops(n)/s.flops, nodeBytes(n)/s.bytes) + launch
+	flops, bytes := graph.Cost(n)
+	seconds := max(float64(flops)/s.flops, float64(bytes)/s.bytes) + launch
 	return time.Duration(seconds * float64(time.Second))
-}
-
-func nodeBytes(n *graph.Node) float64 {
-	bytes := 0
-	for _, list := range [][]*graph.Value{n.In, n.Out} {
-		for _, v := range list {
-			if v != nil {
-				bytes += v.Bytes()
-			}
-		}
-	}
-	return float64(bytes)
-}
-
-// nodeFlops counts the operations where they are not in proportion to the bytes.
-func nodeFlops(n *graph.Node) float64 {
-	switch n.Op {
-	case graph.OpMatMul:
-		batch, m, cols, k := graph.MatMulDims(n)
-		return 2 * float64(batch) * float64(m) * float64(cols) * float64(k)
-	case graph.OpAttention: // q k and p v over the half below the diagonal
-		return 2 * attentionPairs(n.In[0])
-	case graph.OpAttentionGrad: // q k again, do v, and three products for the gradients
-		return 5 * attentionPairs(n.In[1])
-	}
-	const perElement = 10
-	return perElement * nodeBytes(n) / 4
-}
-
-// attentionPairs counts 2 operations for each element of each causal query-key pair of q (B, T, heads*h).
-func attentionPairs(q *graph.Value) float64 {
-	shape := q.Shape()
-	t := float64(shape[len(shape)-2])
-	return float64(q.Elems()) * (t + 1)
 }
 
 // cut splits nodes into runs of at most limit each by the estimates; a node that takes longer is alone. It returns the first node of
