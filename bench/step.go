@@ -25,6 +25,9 @@ type StepOptions struct {
 // warmUp is how many steps of each model run before those that are measured.
 const warmUp = 2
 
+// profiles is how many times the nodes of each model's step are timed.
+const profiles = 3
+
 // Step is how fast a model trains: forward, backward, clipping and AdamW on random tokens.
 type Step struct {
 	Name         string  `json:"name"`
@@ -45,6 +48,10 @@ type Step struct {
 	DeviceBytes  int64   `json:"device_bytes"` // parameters, moments, arena and inputs
 	Loss         float64 `json:"loss"`         // of the last step
 
+	PeakGFLOPs float64 `json:"peak_gflops,omitempty"` // of FMAs on as many threads, measured between the steps; of the CPU only
+	OfPeak     float64 `json:"of_peak,omitempty"`     // GFLOPs over that
+	Ops        []Op    `json:"ops,omitempty"`         // the operators' parts, the longest first, if the device can time them
+
 	seconds []float64 // of each step
 }
 
@@ -61,6 +68,9 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 	if o.Steps < 1 {
 		return nil, fmt.Errorf("%d steps are too few: use at least 1", o.Steps)
 	}
+	if len(models) == 0 {
+		return nil, errors.New("no model to measure")
+	}
 	all := make([]*trainee, 0, len(models))
 	defer func() {
 		for _, t := range all {
@@ -74,7 +84,15 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 		}
 		all = append(all, t)
 	}
+	var meter *fmaMeter
+	if n := all[0].result.Threads; n > 0 {
+		meter = newFMAMeter(n)
+		defer meter.team.close()
+	}
 	for i := range warmUp + o.Steps {
+		if meter != nil {
+			meter.look()
+		}
 		if o.Progress != nil {
 			o.Progress(i, warmUp+o.Steps)
 		}
@@ -96,20 +114,30 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 		}
 	}
 	for _, t := range all {
-		steps = append(steps, t.finish(dev, all[0]))
+		r := t.finish(dev, all[0])
+		if meter != nil {
+			r.PeakGFLOPs, r.OfPeak = meter.best, r.GFLOPs/meter.best
+		}
+		steps = append(steps, r)
+	}
+	for i, t := range all { // after all memory has been counted
+		if steps[i].Ops, err = profile(ctx, t, profiles, byOp); err != nil && !errors.Is(err, errNoProfile) {
+			return nil, err
+		}
 	}
 	return steps, nil
 }
 
 // trainee is a model in training.
 type trainee struct {
-	store  backend.Store
-	steps  *train.Stepper
-	rand   *rng.Rand
-	cfg    model.Config
-	batch  train.Batch
-	done   int
-	result Step
+	programs []*graph.Program
+	store    backend.Store
+	steps    *train.Stepper
+	rand     *rng.Rand
+	cfg      model.Config
+	batch    train.Batch
+	done     int
+	result   Step
 }
 
 func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
@@ -124,7 +152,7 @@ func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
 	cfg := m.Config.Normalize()
 	tokens := o.Batch * o.SeqLen
 	t := &trainee{
-		cfg: cfg, rand: rng.New(1, "bench"), batch: train.Batch{Tokens: make([]int32, tokens), Targets: make([]int32, tokens)},
+		programs: programs, cfg: cfg, rand: rng.New(1, "bench"), batch: train.Batch{Tokens: make([]int32, tokens), Targets: make([]int32, tokens)},
 		result: Step{
 			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Device: dev.Info().String(), Params: cfg.NumParams(),
 			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps,
@@ -133,20 +161,20 @@ func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
 	if c, ok := dev.(interface{ Threads() int }); ok {
 		t.result.Threads = c.Threads()
 	}
-	if err := t.compile(dev, programs); err != nil {
+	if err := t.compile(dev); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
 }
 
-func (t *trainee) compile(dev backend.Backend, programs []*graph.Program) (err error) {
-	if t.store, err = dev.NewStore(train.Vars(programs...)); err != nil {
+func (t *trainee) compile(dev backend.Backend) (err error) {
+	if t.store, err = dev.NewStore(train.Vars(t.programs...)); err != nil {
 		return err
 	}
 	if err := train.InitParams(t.store, t.cfg, 1); err != nil {
 		return err
 	}
-	t.steps, err = train.NewStepper(dev, t.store, programs)
+	t.steps, err = train.NewStepper(dev, t.store, t.programs)
 	return err
 }
 

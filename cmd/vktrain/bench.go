@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/vktrain/vktrain/bench"
 	"github.com/vktrain/vktrain/model"
@@ -29,7 +26,7 @@ func newBenchCommand() *cobra.Command {
 			return unknownCommand(c, args[0])
 		},
 	}
-	c.AddCommand(newBenchStepCommand())
+	c.AddCommand(newBenchStepCommand(), newBenchOpsCommand(), newBenchPeakCommand())
 	return c
 }
 
@@ -170,21 +167,18 @@ func writeStep(w io.Writer, s bench.Step, compared bool) {
 	if compared {
 		row(w, "ratio", "%.4f of the first model's time", s.Ratio)
 	}
-	row(w, "memory", "%s at most, %s of them parameters, moments and arena", size(s.PeakBytes), size(s.DeviceBytes))
-}
-
-func writeJSON(w io.Writer, x any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(x)
-}
-
-// progressLine writes over one line of a terminal, and nothing elsewhere; wipe takes the line away.
-func progressLine(out io.Writer) (say func(format string, args ...any), wipe func()) {
-	f, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return func(string, ...any) {}, func() {}
+	if s.PeakGFLOPs > 0 {
+		row(w, "peak", "%.1f GFLOP/s of FMAs on %s: the model's are %.0f%% of it", s.PeakGFLOPs, counted(s.Threads, "thread"), 100*s.OfPeak)
 	}
-	const clear = "\r\x1b[K"
-	return func(format string, args ...any) { fmt.Fprintf(f, clear+format, args...) }, func() { fmt.Fprint(f, clear) }
+	row(w, "memory", "%s at most, %s of them parameters, moments and arena", size(s.PeakBytes), size(s.DeviceBytes))
+	if len(s.Ops) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := table{left: 1, rows: [][]string{{"op", "nodes", "ms", "share", "GFLOP/s", "GB/s"}}}
+	for _, op := range s.Ops {
+		t.add(op.Name, fmt.Sprint(op.Count), fmt.Sprintf("%.3f", op.Ms), percent(op.Share), fmt.Sprintf("%.1f", op.GFLOPs), fmt.Sprintf("%.1f", op.GBs))
+	}
+	t.write(w)
+	fmt.Fprintln(w)
 }

@@ -46,6 +46,51 @@ func TestBenchStep(t *testing.T) {
 	require.Equal(t, list[0].Params+2*4*128, list[1].Params)
 }
 
+func TestBenchOps(t *testing.T) {
+	args := []string{"bench", "ops", "--preset", "bench-a", "--batch", "1", "--seq", "16", "--repeats", "1", "--device", "cpu", "--threads", "1", "--op", "matmul,adamw"}
+	status, out, errs := vktrain(args...)
+	require.Zero(t, status, errs)
+	for _, want := range []string{"peak       ", "on 1 thread", "NT 16x344x128", "% fma", "% memory"} {
+		require.Contains(t, out, want)
+	}
+	require.NotContains(t, out, "attention")
+	status, out, errs = vktrain(append(args, "--json")...)
+	require.Zero(t, status, errs)
+	var r bench.OpReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Positive(t, r.Peak.GFLOPs)
+	require.Positive(t, r.StepMs)
+	for _, op := range r.Ops {
+		require.Contains(t, []string{"matmul", "adamw"}, op.Name)
+		require.Positive(t, op.Ms)
+	}
+	for _, key := range []string{"op", "shapes", "count", "ms", "ms_each", "gflops", "gb_per_s", "of_peak", "bound", "share"} {
+		require.Contains(t, out, `"`+key+`"`)
+	}
+}
+
+func TestBenchPeak(t *testing.T) {
+	status, out, errs := vktrain("bench", "peak", "--threads", "3", "--json")
+	require.Zero(t, status, errs)
+	var peaks []bench.Peak
+	require.NoError(t, json.Unmarshal([]byte(out), &peaks))
+	require.Len(t, peaks, 3)
+	require.Equal(t, 3, peaks[2].Threads)
+	require.Positive(t, peaks[2].GBs)
+	status, out, errs = vktrain("bench", "peak", "--threads", "1")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "GB/s of a triad, on 1 thread")
+}
+
+func TestTable(t *testing.T) {
+	var b bytes.Buffer
+	x := table{left: 1, rows: [][]string{{"op", "ms"}}}
+	x.add("a", "10.5")
+	x.add("longer", "2")
+	x.write(&b)
+	require.Equal(t, "op        ms\na       10.5\nlonger     2\n", b.String())
+}
+
 func TestBenchEndsOnASignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -46,7 +45,7 @@ func unknownCommand(c *cobra.Command, name string) error {
 		}
 	}
 	if meant := near.Keys(name, known); len(meant) > 0 {
-		return usagef("unknown command %q: did you mean %s?", name, strings.Join(meant, " or "))
+		return usagef("unknown command %q: did you mean %s?", name, orWords(meant))
 	}
 	return usagef("unknown command %q: there are %s", name, strings.Join(known, ", "))
 }
@@ -64,7 +63,7 @@ func flagError(c *cobra.Command, err error) error {
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, dashed(f.Name)) })
 		if meant := near.Keys(name, known); len(meant) > 0 {
-			return usagef("unknown flag %s: did you mean %s?", name, strings.Join(meant, " or "))
+			return usagef("unknown flag %s: did you mean %s?", name, orWords(meant))
 		}
 		return usagef("unknown flag %s: see %s --help", name, c.CommandPath())
 	case errors.As(err, &value):
@@ -97,6 +96,9 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
+// orWords joins what may have been meant.
+func orWords(words []string) string { return strings.Join(words, " or ") }
+
 // deviceFlags are --device and --threads.
 type deviceFlags struct {
 	name    string
@@ -126,9 +128,4 @@ func (f *deviceFlags) open() (dev backend.Backend, why string, err error) {
 		return nil, "", err
 	}
 	return device.Open(f.name, f.options)
-}
-
-// row prints an aligned pair of a name and a text.
-func row(w io.Writer, name, format string, args ...any) {
-	fmt.Fprintf(w, "%-10s %s\n", name, fmt.Sprintf(format, args...))
 }

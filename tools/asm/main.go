@@ -17,6 +17,7 @@ var families = map[string]func(){
 	"vector":    vector,
 	"norm":      norm,
 	"pointwise": pointwise,
+	"peak":      peak,
 }
 
 func main() {

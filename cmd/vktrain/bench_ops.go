@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vktrain/vktrain/backend/cpu"
+	"github.com/vktrain/vktrain/bench"
+	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/internal/near"
+)
+
+// benchOpsFlags are those of `vktrain bench ops`.
+type benchOpsFlags struct {
+	device  deviceFlags
+	size    sizeFlags
+	ops     []string
+	repeats int
+	json    bool
+}
+
+func newBenchOpsCommand() *cobra.Command {
+	var f benchOpsFlags
+	c := &cobra.Command{
+		Use:   "ops",
+		Short: "Measure each operator of a training step, with each of its shapes",
+		Long: `Measure each operator of a training step, with each of its shapes, beside the peak of the CPU: a loop of FMAs on registers, or a
+triad over arrays that no cache holds, whichever would take longer for what the operator has to do. An operator may be
+over 100% of the memory's peak where a cache holds what it reads.`,
+		Args: arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return benchOps(c.Context(), c.OutOrStdout(), f)
+		},
+	}
+	f.device.add(c)
+	f.size.add(c)
+	c.Flags().StringSliceVar(&f.ops, "op", nil, "only the operator `NAME`,...")
+	c.Flags().IntVar(&f.repeats, "repeats", 7, "run the step `N` times")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	return c
+}
+
+func checkOps(names []string) error {
+	var known []string
+	for _, op := range graph.Ops() {
+		known = append(known, op.String())
+	}
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if meant := near.Keys(name, known); len(meant) > 0 {
+			return usagef("--op: %q is unknown: did you mean %s?", name, orWords(meant))
+		}
+		return usagef("--op: %q is unknown: vktrain bench ops without it lists those of the step", name)
+	}
+	return nil
+}
+
+func benchOps(ctx context.Context, out io.Writer, f benchOpsFlags) (err error) {
+	if f.repeats < 1 {
+		return usagef("--repeats: %d is too small: use at least 1", f.repeats)
+	}
+	if err := checkOps(f.ops); err != nil {
+		return err
+	}
+	cfg, err := f.size.config()
+	if err != nil {
+		return err
+	}
+	dev, why, err := f.device.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	r, err := bench.Ops(ctx, dev, bench.Model{Name: f.size.preset, Config: cfg.Model.Config}, bench.OpOptions{
+		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Repeats: f.repeats, Ops: f.ops,
+	})
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errInterrupted
+	case err != nil:
+		return err
+	case f.json:
+		return writeJSON(out, r)
+	}
+	if why != "" {
+		why = "; auto: " + oneLine(why)
+	}
+	row(out, "device", "%s%s", r.Device, why)
+	row(out, "step", "%s, %d sequences of %d tokens: %.1f ms over all nodes", r.Name, r.Batch, r.SeqLen, r.StepMs)
+	if r.Peak != nil {
+		row(out, "peak", "%s", peakText(*r.Peak))
+	}
+	fmt.Fprintln(out)
+	t := table{left: 2, rows: [][]string{{"op", "shapes", "nodes", "ms each", "ms", "share", "GFLOP/s", "GB/s", "of peak"}}}
+	for _, op := range r.Ops {
+		of := "-"
+		if r.Peak != nil {
+			of = fmt.Sprintf("%.0f%% %s", 100*op.OfPeak, op.Bound)
+		}
+		t.add(op.Name, op.Shapes, fmt.Sprint(op.Count), fmt.Sprintf("%.4f", op.MsEach), fmt.Sprintf("%.3f", op.Ms), percent(op.Share),
+			fmt.Sprintf("%.1f", op.GFLOPs), fmt.Sprintf("%.1f", op.GBs), of)
+	}
+	t.write(out)
+	return nil
+}
+
+func peakText(p bench.Peak) string {
+	return fmt.Sprintf("%.1f GFLOP/s of FMAs (%s), %.1f GB/s of a triad, on %s", p.GFLOPs, p.Kernel, p.GBs, counted(p.Threads, "thread"))
+}
+
+func newBenchPeakCommand() *cobra.Command {
+	f := deviceFlags{name: "cpu"}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "peak",
+		Short: "Measure what the CPU does at most: FMAs and memory",
+		Args:  arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return benchPeak(c.OutOrStdout(), f.options.Threads, asJSON)
+		},
+	}
+	f.addThreads(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// benchPeak measures with one thread, two, four and so on, and with all.
+func benchPeak(out io.Writer, threads int, asJSON bool) error {
+	if threads == 0 {
+		threads = cpu.DefaultThreads()
+	}
+	var peaks []bench.Peak
+	for n := 1; n < threads; n *= 2 {
+		peaks = append(peaks, bench.MeasurePeak(n))
+	}
+	peaks = append(peaks, bench.MeasurePeak(threads))
+	if asJSON {
+		return writeJSON(out, peaks)
+	}
+	for _, p := range peaks {
+		row(out, "peak", "%s", peakText(p))
+	}
+	return nil
+}
