@@ -159,21 +159,6 @@ func TestProfile(t *testing.T) {
 	require.Positive(t, e.(backend.MemoryStats).DeviceBytes())
 }
 
-// exp against float64, over its whole range: the error is stated in units in the last place.
-func TestExp(t *testing.T) {
-	for x := float32(-87); x < 88.7; x += 0.00317 {
-		want := math.Exp(float64(x))
-		ulp := float64(math.Nextafter32(float32(want), float32(math.Inf(1)))) - float64(float32(want))
-		require.LessOrEqual(t, math.Abs(float64(exp(x))-want), 0.63*ulp, "exp(%v)", x)
-	}
-	require.True(t, math.IsInf(float64(exp(88.8)), 1))
-	require.True(t, math.IsInf(float64(exp(float32(math.Inf(1)))), 1))
-	require.Zero(t, exp(float32(math.Inf(-1))))
-	require.Zero(t, exp(-104))
-	require.Greater(t, exp(-103), float32(0))
-	require.True(t, math.IsNaN(float64(exp(float32(math.NaN())))))
-}
-
 func BenchmarkStep(b *testing.B) {
 	for _, preset := range []string{"nano", "tiny"} {
 		b.Run(preset, func(b *testing.B) {

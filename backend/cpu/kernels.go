@@ -60,10 +60,8 @@ type scratch struct {
 }
 
 type workerScratch struct {
-	mul  *gemm.Single
-	f32  [3][]float32
-	sums []float64
-
+	mul       *gemm.Single
+	f32       [2][]float32
 	attention []float32
 }
 
@@ -75,13 +73,12 @@ func newScratch(workers int) *scratch {
 	return s
 }
 
-// grow makes sure that each worker has n floats in each of its three buffers, and n sums.
+// grow makes sure that each worker has n floats in each of its two buffers.
 func (s *scratch) grow(n int) {
 	for i := range s.workers {
 		w := &s.workers[i]
-		if len(w.sums) < n {
-			w.sums = make([]float64, n)
-			for j := range w.f32 {
+		for j := range w.f32 {
+			if len(w.f32[j]) < n {
 				w.f32[j] = make([]float32, n)
 			}
 		}

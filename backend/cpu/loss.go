@@ -51,7 +51,7 @@ func crossEntropyGrad(c *compiler, n *graph.Node) kernel {
 			}
 			l, g := lse[r], dlosses[r]
 			f := 1 + 2*z*l
-			dt := g * (exp(x[t]-l)*f - 1) // before d takes x's place
+			dt := g * (simd.Exp(x[t]-l)*f - 1) // before d takes x's place
 			simd.ExpMul(d, x, l, g*f)
 			d[t] = dt
 		}

@@ -96,6 +96,20 @@ func TestExpWithinOneUlp(t *testing.T) {
 	})
 }
 
+// Exp against float64, over its whole range: the error is stated in units in the last place.
+func TestExp(t *testing.T) {
+	for x := float32(-87); x < 88.7; x += 0.00317 {
+		want := math.Exp(float64(x))
+		require.LessOrEqual(t, math.Abs(float64(Exp(x))-want), 0.63*ulp(want), "exp(%v)", x)
+	}
+	require.True(t, math.IsInf(float64(Exp(88.8)), 1))
+	require.True(t, math.IsInf(float64(Exp(float32(math.Inf(1)))), 1))
+	require.Zero(t, Exp(float32(math.Inf(-1))))
+	require.Zero(t, Exp(-104))
+	require.Greater(t, Exp(-103), float32(0))
+	require.True(t, math.IsNaN(float64(Exp(float32(math.NaN())))))
+}
+
 func TestExpScaleSum(t *testing.T) {
 	bothKernels(t, func(t *testing.T, k kernels) {
 		for _, n := range lengths {
