@@ -37,7 +37,7 @@ func pointwiseCases(in, out int, attr any, f filler) []opCase {
 func extremesIn(operand int) func([][]float64, *rand.Rand) {
 	return func(in [][]float64, _ *rand.Rand) {
 		i := 0
-		for _, x := range []float64{0, 1e-38, 1e-30, 1e-8, 1e-4, 5, 9, 15, 30, 80, 87, 89, 100, 110, 1e4, 1e19, 1e30} {
+		for _, x := range []float64{0, 1e-38, 1e-30, 1e-8, 1e-4, 5, 9, 15, 30, 80, 87, 89, 100, 110, 150, 200, 1e4, 1e19, 1e30} {
 			in[operand][i], in[operand][i+1] = x, -x
 			i += 2
 		}
