@@ -181,7 +181,11 @@ func Ops(ctx context.Context, dev backend.Backend, m Model, o OpOptions) (report
 	if o.Repeats < 1 {
 		return report, fmt.Errorf("%d repeats are too few: use at least 1", o.Repeats)
 	}
-	t, err := newTrainee(dev, m, StepOptions{Batch: o.Batch, SeqLen: o.SeqLen})
+	step := StepOptions{Batch: o.Batch, SeqLen: o.SeqLen}
+	if err := fits(dev, []Model{m}, step); err != nil {
+		return report, err
+	}
+	t, err := newTrainee(dev, m, step)
 	if err != nil {
 		return report, err
 	}

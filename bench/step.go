@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type Step struct {
 	Name         string  `json:"name"`
 	Placement    string  `json:"placement"`
 	QKNorm       string  `json:"qk_norm"`
+	Recompute    string  `json:"recompute"`
 	Device       string  `json:"device"`
 	Threads      int     `json:"threads,omitempty"` // of the CPU
 	Params       int     `json:"params"`
@@ -57,8 +59,9 @@ type Step struct {
 
 // Model is a model to measure, under a name.
 type Model struct {
-	Name   string
-	Config model.Config
+	Name      string
+	Config    model.Config
+	Recompute model.Recompute
 }
 
 // Steps trains models in turns, one step of each and then the next of each, and measures. It ends with ctx's error when that is done.
@@ -70,6 +73,9 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 	}
 	if len(models) == 0 {
 		return nil, errors.New("no model to measure")
+	}
+	if err := fits(dev, models, o); err != nil {
+		return nil, err
 	}
 	all := make([]*trainee, 0, len(models))
 	defer func() {
@@ -128,6 +134,23 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 	return steps, nil
 }
 
+func (m Model) programs(o StepOptions) ([]*graph.Program, error) {
+	return train.StepperPrograms(m.Config, train.ProgramOptions{Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1, Recompute: m.Recompute}, 1)
+}
+
+// fits returns an error if a device has no room for all models together.
+func fits(dev backend.Backend, models []Model, o StepOptions) error {
+	var need train.Memory
+	for _, m := range models {
+		programs, err := m.programs(o)
+		if err != nil {
+			return err
+		}
+		need = need.Plus(train.MemoryOn(dev, programs...))
+	}
+	return need.Check(dev.Info())
+}
+
 // trainee is a model in training.
 type trainee struct {
 	programs []*graph.Program
@@ -141,12 +164,8 @@ type trainee struct {
 }
 
 func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
-	opts := train.ProgramOptions{Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1}
-	programs, err := train.StepperPrograms(m.Config, opts, 1)
+	programs, err := m.programs(o)
 	if err != nil {
-		return nil, err
-	}
-	if err := train.MemoryOn(dev, programs...).Check(dev.Info()); err != nil {
 		return nil, err
 	}
 	cfg := m.Config.Normalize()
@@ -154,7 +173,7 @@ func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
 	t := &trainee{
 		programs: programs, cfg: cfg, rand: rng.New(1, "bench"), batch: train.Batch{Tokens: make([]int32, tokens), Targets: make([]int32, tokens)},
 		result: Step{
-			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Device: dev.Info().String(), Params: cfg.NumParams(),
+			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Recompute: string(cmp.Or(m.Recompute, model.RecomputeNone)), Device: dev.Info().String(), Params: cfg.NumParams(),
 			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps,
 		},
 	}

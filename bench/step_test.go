@@ -21,7 +21,7 @@ func open(t *testing.T, threads int) backend.Backend {
 func small(placement string) Model {
 	c := model.Default()
 	c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.DFF, c.SeqLen, c.Placement = 50, 16, 2, 2, 24, 8, placement
-	return Model{placement, c.Normalize()}
+	return Model{Name: placement, Config: c.Normalize()}
 }
 
 func TestStepsAreTrainingSteps(t *testing.T) {
@@ -54,6 +54,12 @@ func TestStepsRefuse(t *testing.T) {
 	require.ErrorContains(t, err, "0 steps are too few")
 	_, err = Steps(context.Background(), dev, []Model{small("middle")}, StepOptions{Batch: 1, SeqLen: 8, Steps: 1})
 	require.ErrorContains(t, err, `placement: "middle"`)
+	again := small("pre")
+	again.Recompute = "all"
+	_, err = Steps(context.Background(), dev, []Model{again}, StepOptions{Batch: 1, SeqLen: 8, Steps: 1})
+	require.ErrorContains(t, err, `recompute: "all" is unknown`)
+	_, err = Steps(context.Background(), dev, nil, StepOptions{Batch: 1, SeqLen: 8, Steps: 1})
+	require.ErrorContains(t, err, "no model")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err = Steps(ctx, dev, []Model{small("pre")}, StepOptions{Batch: 1, SeqLen: 8, Steps: 1})

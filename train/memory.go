@@ -53,6 +53,11 @@ func (m Memory) Fixed() int64 { return m.Params + m.Moments + m.Accumulators }
 // Total is all of it.
 func (m Memory) Total() int64 { return m.Fixed() + m.Arena + m.Inputs }
 
+// Plus is what two need together.
+func (m Memory) Plus(n Memory) Memory {
+	return Memory{m.Params + n.Params, m.Moments + n.Moments, m.Accumulators + n.Accumulators, m.Arena + n.Arena, m.Inputs + n.Inputs}
+}
+
 // Check returns an error if a device has less, which says what to change.
 func (m Memory) Check(info backend.Info) error {
 	need, have := m.Total(), info.Memory

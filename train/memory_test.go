@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/backend/cpu"
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
 	"github.com/vktrain/vktrain/train"
@@ -36,4 +37,28 @@ func TestMemoryOfAStep(t *testing.T) {
 	info.Memory = params
 	require.ErrorContains(t, m.Check(info), "use a smaller model")
 	require.NoError(t, m.Check(backend.Info{}), "unknown memory is no reason to refuse")
+}
+
+func TestPlanOfAStep(t *testing.T) {
+	dev, err := cpu.New(cpu.Options{Threads: 1})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dev.Close()) }()
+	c, err := train.FromPreset("bench-a")
+	require.NoError(t, err)
+	c.Batch, c.SeqLen = 2, 16
+	c = c.Resolve()
+	one, err := train.PlanStep(dev, c)
+	require.NoError(t, err)
+	p, err := train.StepProgram(c.Model.Config, train.ProgramOptions{Batch: 2, SeqLen: 16, MaxNorm: 1})
+	require.NoError(t, err)
+	require.Equal(t, len(p.Nodes()), one.Nodes)
+	require.Equal(t, train.MemoryOn(dev, p), one.Memory)
+	c.Accumulation = 3
+	three, err := train.PlanStep(dev, c)
+	require.NoError(t, err)
+	apply := int64(2*c.Model.NumParams() + 16*c.Model.NumParams()) // sum of squares, AdamW
+	require.InEpsilon(t, 3*(one.FLOPs-apply)+apply, three.FLOPs, 0.02, "adding to accumulators comes on top")
+	c.Model.NLayers = 0
+	_, err = train.PlanStep(dev, c)
+	require.ErrorContains(t, err, "n_layers")
 }

@@ -51,11 +51,7 @@ func New(cfg Config, dev backend.Backend) (*Trainer, error) {
 }
 
 func (t *Trainer) compile() error {
-	o := ProgramOptions{
-		Batch: t.cfg.Batch, SeqLen: t.cfg.SeqLen,
-		MaxNorm: float32(t.cfg.Clip), ZLoss: float32(t.cfg.ZLoss), Decay: t.cfg.Decay, Recompute: t.cfg.Recompute,
-	}
-	m := t.cfg.Model.Config
+	o, m := t.cfg.programOptions(), t.cfg.Model.Config
 	programs, err := StepperPrograms(m, o, t.cfg.Accumulation)
 	if err != nil {
 		return err

@@ -66,6 +66,7 @@ type benchStepFlags struct {
 	device             deviceFlags
 	size               sizeFlags
 	placements, qkNorm []string
+	recompute          []string
 	steps              int
 	json               bool
 }
@@ -88,29 +89,35 @@ first: --placement pre,peri shows what Peri-LN costs.`,
 	f.size.add(c)
 	c.Flags().StringSliceVar(&f.placements, "placement", nil, "where the norms stand, as in the config: `P`,...; the preset's without it")
 	c.Flags().StringSliceVar(&f.qkNorm, "qk-norm", nil, "norm of queries and keys, as in the config: `Q`,...; the preset's without it")
+	c.Flags().StringSliceVar(&f.recompute, "recompute", nil, "activations that are computed twice: `R`,... of none, attention, block; none without it")
 	c.Flags().IntVar(&f.steps, "steps", 7, "measure `N` steps")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
 
-// models are the preset with each placement and each QK-Norm that was asked for.
+// models are the preset with each placement, each QK-Norm and each recomputation that was asked for.
 func (f *benchStepFlags) models(cfg train.Config) ([]bench.Model, error) {
-	placements, qkNorms := f.placements, f.qkNorm
-	if len(placements) == 0 {
-		placements = []string{cfg.Model.Placement}
-	}
-	if len(qkNorms) == 0 {
-		qkNorms = []string{cfg.Model.QKNorm}
+	orElse := func(list []string, one string) []string {
+		if len(list) == 0 {
+			return []string{one}
+		}
+		return list
 	}
 	var all []bench.Model
-	for _, p := range placements {
-		for _, q := range qkNorms {
-			c := cfg
-			c.Model.Placement, c.Model.QKNorm = p, q
-			if err := c.Validate(); err != nil {
-				return nil, err
+	for _, p := range orElse(f.placements, cfg.Model.Placement) {
+		for _, q := range orElse(f.qkNorm, cfg.Model.QKNorm) {
+			for _, r := range orElse(f.recompute, string(cfg.Recompute)) {
+				c := cfg
+				c.Model.Placement, c.Model.QKNorm, c.Recompute = p, q, model.Recompute(r)
+				if err := c.Validate(); err != nil {
+					return nil, err
+				}
+				name := fmt.Sprintf("%s %s, qk_norm %s", f.size.preset, p, q)
+				if len(f.recompute) > 0 {
+					name += ", recompute " + r
+				}
+				all = append(all, bench.Model{Name: name, Config: c.Model.Config, Recompute: c.Recompute})
 			}
-			all = append(all, bench.Model{Name: fmt.Sprintf("%s %s, qk_norm %s", f.size.preset, p, q), Config: c.Model.Config})
 		}
 	}
 	return all, nil

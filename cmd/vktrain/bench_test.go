@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,33 @@ func TestBenchOps(t *testing.T) {
 	for _, key := range []string{"op", "shapes", "count", "ms", "ms_each", "gflops", "gb_per_s", "of_peak", "bound", "share"} {
 		require.Contains(t, out, `"`+key+`"`)
 	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("c.yaml", []byte("model:\n  preset: tiny\naccumulation: 4\n"), 0o666))
+	status, out, errs := vktrain("plan", "c.yaml", "--device", "cpu", "--batch", "2", "--set", "seq_len=32")
+	require.Zero(t, status, errs)
+	for _, want := range []string{"the most that the tokenizer may take", "256 tokens: 4 x 2 sequences of 32", "none ", "attention ", "block ", "yes"} {
+		require.Contains(t, out, want)
+	}
+	require.NotContains(t, out, "ratio")
+
+	status, out, errs = vktrain("plan", "--preset", "bench-a", "--batch", "1", "--seq", "16", "--device", "cpu", "--measure", "--steps", "1", "--recompute", "none,block")
+	require.Zero(t, status, errs)
+	require.NotContains(t, out, "tokenizer")
+	require.Contains(t, out, "ratio")
+	status, out, errs = vktrain("plan", "--preset", "bench-a", "--device", "cpu", "--json")
+	require.Zero(t, status, errs)
+	var p planJSON
+	require.NoError(t, json.Unmarshal([]byte(out), &p))
+	require.Len(t, p.Rows, 3)
+	require.Equal(t, 858496, p.Params)
+	require.Equal(t, int64(4*858496), p.Rows[0].Memory.Params)
+	require.Greater(t, p.Rows[0].Memory.Arena, p.Rows[2].Memory.Arena)
+	require.Less(t, p.Rows[0].FLOPs, p.Rows[2].FLOPs)
+	require.InEpsilon(t, p.ModelFLOPs, p.Rows[0].FLOPs, 0.1, "norms and the like are little beside the products")
+	require.Zero(t, p.Rows[0].MsPerStep)
 }
 
 func TestBenchPeak(t *testing.T) {

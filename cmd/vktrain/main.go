@@ -5,6 +5,8 @@
 //	vktrain generate runs/nano-stories-1 lets a model write
 //	vktrain devices                      lists what it could train on
 //	vktrain conformance                  proves that a device computes what it should
+//	vktrain plan                         shows what a training step needs
+//	vktrain bench step                   measures how fast a training step is
 //
 // The exit status is 0 for success, 1 for a failure, 2 for a command line or config that cannot be, and 130 when interrupted.
 package main

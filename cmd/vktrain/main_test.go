@@ -184,7 +184,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		want   string
 	}{
 		{[]string{"tarin"}, 2, `unknown command "tarin": did you mean train?`},
-		{[]string{"frobnicate"}, 2, `unknown command "frobnicate": there are bench, conformance, devices, generate, train`},
+		{[]string{"frobnicate"}, 2, `unknown command "frobnicate": there are bench, conformance, devices, generate, plan, train`},
 		{[]string{"train", "--stpes", "5"}, 2, `unknown flag --stpes: did you mean --steps?`},
 		{[]string{"train", "--frobnicate"}, 2, `unknown flag --frobnicate: see vktrain train --help`},
 		{[]string{"train", "-x"}, 2, `unknown flag -x: see vktrain train --help`},
@@ -239,6 +239,17 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"bench", "ops", "--op", "conv"}, 2, `--op: "conv" is unknown: vktrain bench ops without it lists those of the step`},
 		{[]string{"bench", "ops", "--preset", "huge"}, 2, `--preset: "huge" is unknown`},
 		{[]string{"bench", "peak", "--threads", "-1"}, 2, `--threads: -1 is not possible`},
+		{[]string{"bench", "step", "--recompute", "half"}, 2, `recompute: "half" is unknown: use none, attention or block`},
+		{[]string{"plan", "a.yaml", "b.yaml"}, 2, `"b.yaml" is one argument too many`},
+		{[]string{"plan", "absent.yaml"}, 1, `the config can't be read`},
+		{[]string{"plan", "bad.yaml"}, 2, `bad.yaml:2: unknown key "model.d_modle": did you mean model.d_model?`},
+		{[]string{"plan", "--preset", "huge"}, 2, `"huge" is unknown: use nano, `},
+		{[]string{"plan", "--batch", "0"}, 2, `batch: 0 is too small: use at least 1`},
+		{[]string{"plan", "--seq", "long"}, 2, `seq_len: "long" is no whole number`},
+		{[]string{"plan", "--device", "tpu"}, 2, `device: "tpu" is unknown`},
+		{[]string{"plan", "--recompute", "half"}, 2, `--recompute: "half" is unknown: use none, attention or block`},
+		{[]string{"plan", "--recompute", "none,none"}, 2, `--recompute: none is there twice`},
+		{[]string{"plan", "--steps", "0"}, 2, `--steps: 0 is too small`},
 		{[]string{"devices", "now"}, 2, `"now" is one argument too many`},
 		{[]string{"conformance", "--device", "tpu"}, 2, `device: "tpu" is unknown`},
 		{[]string{"conformance", "--device", "cpu", "--golden", "absent"}, 1, `absent has no index.json: give a folder of golden models`},
@@ -284,7 +295,7 @@ func TestDevices(t *testing.T) {
 func TestHelp(t *testing.T) {
 	status, out, errs := vktrain()
 	require.Zero(t, status, errs)
-	for _, name := range []string{"train", "generate", "devices", "conformance", "bench"} {
+	for _, name := range []string{"train", "generate", "devices", "conformance", "bench", "plan"} {
 		require.Contains(t, out, name)
 		status, help, errs := vktrain(name, "--help")
 		require.Zero(t, status, errs)

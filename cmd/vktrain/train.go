@@ -25,8 +25,11 @@ type trainFlags struct {
 	set       []string
 }
 
-// configFlags are flags that give a key of the config its value.
-var configFlags = []struct{ flag, key, usage string }{
+// configFlag gives a key of the config its value.
+type configFlag struct{ flag, key, usage string }
+
+// trainConfigFlags are those of `vktrain train`.
+var trainConfigFlags = []configFlag{
 	{"preset", "model.preset", "model `NAME`: nano, tiny, small, gpt2, peri-400m, peri-1.5b or peri-3.2b"},
 	{"data", "data.path", "text file or folder of them at `PATH`; the built-in stories without it"},
 	{"steps", "steps", "train for `N` steps"},
@@ -46,14 +49,14 @@ Settings come from the preset, then CONFIG.yaml, then the flags, then --set; the
 with every one of them, which gives the same run again. Ctrl-C ends a run after the step it is in, with a checkpoint.`,
 		Args: arguments(0, 1, "at most one CONFIG.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
-			all, err := assignments(c, args, f.set)
+			all, err := assignments(c, trainConfigFlags, args, f.set)
 			if err != nil {
 				return err
 			}
 			return runTraining(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), all, f)
 		},
 	}
-	for _, k := range configFlags {
+	for _, k := range trainConfigFlags {
 		c.Flags().String(k.flag, "", k.usage)
 	}
 	f.device.addThreads(c)
@@ -64,7 +67,7 @@ with every one of them, which gives the same run again. Ctrl-C ends a run after 
 }
 
 // assignments collects the config's from the file, the flags and --set, in the order in which the later ones win.
-func assignments(c *cobra.Command, args, set []string) ([]train.Assignment, error) {
+func assignments(c *cobra.Command, flags []configFlag, args, set []string) ([]train.Assignment, error) {
 	var all []train.Assignment
 	for _, path := range args {
 		file, err := train.ReadConfig(path)
@@ -78,7 +81,7 @@ func assignments(c *cobra.Command, args, set []string) ([]train.Assignment, erro
 		}
 		all = append(all, file...)
 	}
-	for _, k := range configFlags {
+	for _, k := range flags {
 		if flag := c.Flags().Lookup(k.flag); flag.Changed {
 			all = append(all, train.Assignment{Key: k.key, Value: flag.Value.String()})
 		}
