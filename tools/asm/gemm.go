@@ -14,6 +14,7 @@ func gemm() {
 	transposing("transposeBF16AVX2", "uint16", loadBF16, 2)
 	strided("stridedF32AVX2", "float32", loadF32, 4)
 	strided("stridedBF16AVX2", "uint16", loadBF16, 2)
+	dots()
 }
 
 // tile keeps up to 6 rows of 2 vectors in 12 registers. Each step of k loads 2 vectors of b, broadcasts an element of each row of a,
@@ -252,4 +253,64 @@ func strided(name, element string, load func(m Mem, x reg.VecVirtual), size int)
 	JNZ(LabelRef("two"))
 	VZEROUPPER()
 	RET()
+}
+
+// dots keeps the sums of up to 3 rows of a with 4 of b in 12 registers. A vector of b is read once for all rows.
+func dots() {
+	TEXT("dotsAVX2", NOSPLIT, "func(rows, k int, a *float32, lda int, b *float32, ldb int, out *float32)")
+	Pragma("noescape")
+	Doc("dotsAVX2 writes out[(i*4+j)*8+x] = sum of a[i*lda+l] * b[j*ldb+l] over l = x mod 8, for i < rows <= 3, j < 4, l < k, k a multiple of 8.")
+	k := Load(Param("k"), GP64())
+	lda := Load(Param("lda"), GP64())
+	ldb := Load(Param("ldb"), GP64())
+	SHLQ(Imm(2), lda)
+	SHLQ(Imm(2), ldb)
+	a, b, b3, out := Load(Param("a"), GP64()), Load(Param("b"), GP64()), GP64(), Load(Param("out"), GP64())
+	LEAQ(Mem{Base: b, Index: ldb, Scale: 2}, b3)
+	ADDQ(ldb, b3)
+	rows := Load(Param("rows"), GP64())
+	for n := 1; n < 3; n++ {
+		CMPQ(rows, Imm(uint64(n)))
+		JE(LabelRef(fmt.Sprintf("rows%d", n)))
+	}
+	for n := 3; n > 0; n-- {
+		Label(fmt.Sprintf("rows%d", n))
+		var acc [3][4]reg.VecVirtual
+		var x [3]reg.VecVirtual
+		for i := range n {
+			x[i] = YMM()
+			for j := range acc[i] {
+				acc[i][j] = YMM()
+				VXORPS(acc[i][j], acc[i][j], acc[i][j])
+			}
+		}
+		y, steps := YMM(), GP64()
+		MOVQ(k, steps)
+		loop, end := fmt.Sprintf("loop%d", n), fmt.Sprintf("end%d", n)
+		SHRQ(Imm(3), steps)
+		JZ(LabelRef(end))
+		Label(loop)
+		for i, m := range []Mem{{Base: a}, {Base: a, Index: lda, Scale: 1}, {Base: a, Index: lda, Scale: 2}}[:n] {
+			VMOVUPS(m, x[i])
+		}
+		for j, m := range []Mem{{Base: b}, {Base: b, Index: ldb, Scale: 1}, {Base: b, Index: ldb, Scale: 2}, {Base: b3}} {
+			VMOVUPS(m, y)
+			for i := range n {
+				VFMADD231PS(y, x[i], acc[i][j])
+			}
+		}
+		ADDQ(Imm(32), a)
+		ADDQ(Imm(32), b)
+		ADDQ(Imm(32), b3)
+		DECQ(steps)
+		JNZ(LabelRef(loop))
+		Label(end)
+		for i := range n {
+			for j := range 4 {
+				VMOVUPS(acc[i][j], Mem{Base: out, Disp: 32 * (4*i + j)})
+			}
+		}
+		VZEROUPPER()
+		RET()
+	}
 }

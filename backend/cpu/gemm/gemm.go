@@ -1,5 +1,5 @@
 // Package gemm multiplies float32 matrices on the CPU: panels are packed for the micro-kernel of package simd, and blocks are sized for
-// the caches (Goto & van de Geijn 2008).
+// the caches (Goto & van de Geijn 2008). Products of few rows or columns are dot products, without packing.
 //
 // The order in which a product's terms are added depends on its shape alone: blocks of k are added in order, and no block of
 // k is split over workers. So the result has the same bits for any number of workers.
@@ -56,8 +56,10 @@ type Mul struct {
 	packB      bool
 
 	jc, pc int // origin of the current block of b
+	skinny bool
 	pack   func(worker, i int)
 	task   func(worker, i int)
+	dot    func(worker, i int)
 }
 
 // Scratch is the memory for packed blocks. Multiplications that do not run at the same time share one.
@@ -88,6 +90,7 @@ func (g *Mul) init(s *Scratch) {
 	g.s = s
 	g.pack = g.packBlock
 	g.task = func(worker, i int) { g.tiles(&g.s.workers[worker], i) }
+	g.dot = g.dots
 }
 
 func ceil(x, y int) int { return (x + y - 1) / y }
@@ -95,6 +98,10 @@ func ceil(x, y int) int { return (x + y - 1) / y }
 // set plans a multiplication and makes sure of its memory.
 func (g *Mul) set(m, n, k int, a, b Matrix, c []float32, ldc int, addend []float32) {
 	g.m, g.n, g.k, g.a, g.b, g.c, g.ldc, g.addend = m, n, k, a, b, c, ldc, addend
+	if g.skinny = g.isSkinny(); g.skinny {
+		g.splitSkinny(len(g.s.workers))
+		return
+	}
 	g.kc = min(k, ceil(ceil(k, ceil(k, maxKC)), 8)*8)
 	g.nc = min(n, max(sharedB/k, wideB)/nr*nr)
 	g.kg = min(k, max(1, sharedB/(ceil(g.nc, nr)*nr)/g.kc)*g.kc)
@@ -137,6 +144,10 @@ func (g *Mul) split(workers int) {
 
 // Run multiplies.
 func (g *Mul) Run(p Pool) {
+	if g.skinny {
+		p.For(g.rowTasks, g.dot)
+		return
+	}
 	for g.jc = 0; g.jc < g.n; g.jc += g.nc {
 		for g.pc = 0; g.pc < g.k; g.pc += g.kg {
 			if panels, blocks := g.packTasks(); panels > 0 {
@@ -149,6 +160,12 @@ func (g *Mul) Run(p Pool) {
 
 // run multiplies on the calling goroutine.
 func (g *Mul) run() {
+	if g.skinny {
+		for i := range g.rowTasks {
+			g.dots(0, i)
+		}
+		return
+	}
 	for g.jc = 0; g.jc < g.n; g.jc += g.nc {
 		for g.pc = 0; g.pc < g.k; g.pc += g.kg {
 			panels, blocks := g.packTasks()

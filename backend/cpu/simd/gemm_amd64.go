@@ -28,3 +28,8 @@ func stridedF32AVX2(dst *float32, width int, src *float32, ld int, cols int, k i
 //
 //go:noescape
 func stridedBF16AVX2(dst *float32, width int, src *uint16, ld int, cols int, k int)
+
+// dotsAVX2 writes out[(i*4+j)*8+x] = sum of a[i*lda+l] * b[j*ldb+l] over l = x mod 8, for i < rows <= 3, j < 4, l < k, k a multiple of 8.
+//
+//go:noescape
+func dotsAVX2(rows int, k int, a *float32, lda int, b *float32, ldb int, out *float32)

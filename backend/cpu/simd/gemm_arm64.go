@@ -49,3 +49,12 @@ func stridedF32(dst *float32, width int, src *float32, ld, cols, k int) {
 func stridedBF16(dst *float32, width int, src *uint16, ld, cols, k int) {
 	stridedBF16NEON(dst, width, src, ld, cols, k)
 }
+
+// dotsNEON is dots with NEON.
+//
+//go:noescape
+func dotsNEON(rows, k int, a *float32, lda int, b *float32, ldb int, out *float32)
+
+func dots(rows, k int, a *float32, lda int, b *float32, ldb int, out *float32) {
+	dotsNEON(rows, k, a, lda, b, ldb, out)
+}

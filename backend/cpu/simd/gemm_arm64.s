@@ -322,3 +322,52 @@ bf16x16:
 	SUBS   $1, R5, R5
 	BNE    bf16x16
 	RET
+
+// func dotsNEON(rows, k int, a *float32, lda int, b *float32, ldb int, out *float32)
+// One row of a at a time: its 4 sums of 8 lanes are in V0-V7.
+TEXT ·dotsNEON(SB), NOSPLIT, $0-56
+	MOVD rows+0(FP), R0
+	MOVD k+8(FP), R1
+	MOVD a+16(FP), R2
+	MOVD lda+24(FP), R3
+	MOVD b+32(FP), R4
+	MOVD ldb+40(FP), R5
+	MOVD out+48(FP), R6
+	LSL  $2, R3
+	LSL  $2, R5
+
+dotrow:
+	ZERO4(V0, V1, V2, V3)
+	ZERO4(V4, V5, V6, V7)
+	MOVD R2, R7
+	MOVD R4, R8
+	ADD  R5, R8, R9
+	ADD  R5, R9, R10
+	ADD  R5, R10, R11
+	MOVD R1, R12
+	CBZ  R12, dotstore
+
+dotstep:
+	VLD1.P 32(R7), [V16.S4, V17.S4]
+	VLD1.P 32(R8), [V18.S4, V19.S4]
+	VLD1.P 32(R9), [V20.S4, V21.S4]
+	VLD1.P 32(R10), [V22.S4, V23.S4]
+	VLD1.P 32(R11), [V24.S4, V25.S4]
+	VFMLA  V16.S4, V18.S4, V0.S4
+	VFMLA  V17.S4, V19.S4, V1.S4
+	VFMLA  V16.S4, V20.S4, V2.S4
+	VFMLA  V17.S4, V21.S4, V3.S4
+	VFMLA  V16.S4, V22.S4, V4.S4
+	VFMLA  V17.S4, V23.S4, V5.S4
+	VFMLA  V16.S4, V24.S4, V6.S4
+	VFMLA  V17.S4, V25.S4, V7.S4
+	SUBS   $8, R12, R12
+	BNE    dotstep
+
+dotstore:
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R6)
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R6)
+	ADD    R3, R2, R2
+	SUBS   $1, R0, R0
+	BNE    dotrow
+	RET

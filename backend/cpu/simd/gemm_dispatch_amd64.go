@@ -26,3 +26,11 @@ func stridedF32(dst *float32, width int, src *float32, ld, cols, k int) {
 func stridedBF16(dst *float32, width int, src *uint16, ld, cols, k int) {
 	stridedBF16AVX2(dst, width, src, ld, cols, k)
 }
+
+func dots(rows, k int, a *float32, lda int, b *float32, ldb int, out *float32) {
+	if hasAVX2 {
+		dotsAVX2(rows, k, a, lda, b, ldb, out)
+		return
+	}
+	dotsGo(rows, k, a, lda, b, ldb, out)
+}
