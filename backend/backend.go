@@ -43,6 +43,68 @@ type Store interface {
 	Close() error
 }
 
+// PartStore is a Store that copies parts of variables, so that the host needs no second copy of a large one.
+type PartStore interface {
+	Store
+	// ReadAt copies the len(dst) bytes of a variable from an offset on.
+	ReadAt(name string, dst []byte, offset int) error
+	// WriteAt copies src to a variable from an offset on.
+	WriteAt(name string, src []byte, offset int) error
+}
+
+// partBytes is the size of the parts of WriteParts and ReadParts.
+const partBytes = 1 << 20
+
+// WriteParts writes a variable in parts that fill is called for in order; where the store has no parts it is one. Each begins at a
+// multiple of 1 MiB.
+func WriteParts(s Store, v graph.Var, fill func(part []byte, offset int) error) error {
+	ps, ok := s.(PartStore)
+	size := v.Bytes()
+	if ok {
+		size = min(size, partBytes)
+	}
+	buf := make([]byte, size)
+	for at := 0; at < v.Bytes(); at += size {
+		part := buf[:min(size, v.Bytes()-at)]
+		if err := fill(part, at); err != nil {
+			return err
+		}
+		if !ok {
+			return s.Write(v.Name, part)
+		}
+		if err := ps.WriteAt(v.Name, part, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadParts reads a variable in the parts of WriteParts. What use gets is overwritten by the next part.
+func ReadParts(s Store, v graph.Var, use func(part []byte) error) error {
+	ps, ok := s.(PartStore)
+	size := v.Bytes()
+	if ok {
+		size = min(size, partBytes)
+	}
+	buf := make([]byte, size)
+	for at := 0; at < v.Bytes(); at += size {
+		part := buf[:min(size, v.Bytes()-at)]
+		var err error
+		if ok {
+			err = ps.ReadAt(v.Name, part, at)
+		} else {
+			err = s.Read(v.Name, part)
+		}
+		if err != nil {
+			return err
+		}
+		if err := use(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // MaxInFlight is how many submissions of one executable may be unfinished; one more Submit waits for the oldest.
 const MaxInFlight = 2
 

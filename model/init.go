@@ -6,12 +6,23 @@ import "github.com/vktrain/vktrain/rng"
 // configs that differ elsewhere, in their placement for one, share the values of the parameters that they share.
 func (c Config) InitParam(seed uint64, p Param) []float32 {
 	x := make([]float32, p.Shape.Elems())
+	p.Init(seed, 0, x)
+	return x
+}
+
+// Init gives the part of InitParam's values that begins at an element, a multiple of 4.
+func (p Param) Init(seed uint64, from int, x []float32) {
+	if from%4 != 0 {
+		panic("model: initial values from an element that is no multiple of 4")
+	}
+	clear(x)
 	if p.Std != 0 {
-		rng.New(seed, "init", p.Name).Normals(x)
+		r := rng.New(seed, "init", p.Name)
+		r.Seek(uint64(from))
+		r.Normals(x)
 	}
 	for i, z := range x {
 		// The conversion keeps machines with a fused multiply-add from using it here.
 		x[i] = float32(p.Mean + float64(p.Std*float64(z)))
 	}
-	return x
 }

@@ -117,10 +117,9 @@ func (g *Generator) next(text []int32) ([]float32, error) {
 // Close frees the program.
 func (g *Generator) Close() error { return g.exe.Close() }
 
-func floatBytes(x []float32) []byte {
-	raw := make([]byte, 0, 4*len(x))
+func appendFloats(raw []byte, x []float32) []byte {
 	for _, f := range x {
-		raw = appendFloat(raw, float64(f))
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(f))
 	}
 	return raw
 }

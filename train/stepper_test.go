@@ -46,7 +46,7 @@ func initial(p model.Param) []byte {
 	for i := range x {
 		x[i] = float32(p.Mean + p.Std*r.NormFloat64())
 	}
-	return floatBytes(x)
+	return appendFloats(nil, x)
 }
 
 func split(b Batch, parts int) []Batch {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/checkpoint"
+	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
 )
 
@@ -77,8 +79,16 @@ func (t *Trainer) compile() error {
 
 // InitParams writes a seed's initial parameters to a store.
 func InitParams(s backend.Store, m model.Config, seed uint64) error {
+	var x []float32
 	for _, p := range m.Params() {
-		if err := s.Write(p.Name, floatBytes(m.InitParam(seed, p))); err != nil {
+		v := graph.Var{Name: p.Name, DType: graph.F32, Shape: p.Shape}
+		err := backend.WriteParts(s, v, func(part []byte, offset int) error {
+			x = slices.Grow(x[:0], len(part)/4)[:len(part)/4]
+			p.Init(seed, offset/4, x)
+			appendFloats(part[:0], x)
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,8 @@ type executable struct {
 	at      []place // by worker: the node that it runs
 	outputs []output
 	bytes   int64
+	store   *store
+	arena   *block
 
 	inputs map[string]*input
 	slots  [backend.MaxInFlight]slot
@@ -50,7 +52,7 @@ type slot struct {
 }
 
 // Compile turns nodes into closures.
-func (b *Backend) Compile(p *graph.Program, st backend.Store) (backend.Executable, error) {
+func (b *Backend) Compile(p *graph.Program, st backend.Store) (_ backend.Executable, err error) {
 	s, ok := st.(*store)
 	if !ok || s.b != b {
 		return nil, fmt.Errorf("cpu: program %s: the store is of another backend", p.Name())
@@ -58,15 +60,24 @@ func (b *Backend) Compile(p *graph.Program, st backend.Store) (backend.Executabl
 	if s.isClosed() || b.isClosed() {
 		return nil, backend.ErrClosed
 	}
-	if err := backend.CheckVars(p, s.vars); err != nil {
+	if err = backend.CheckVars(p, s.vars); err != nil {
 		return nil, err
 	}
 	plan := backend.Plan(b, p)
+	arena, bytes, err := s.open(plan.ArenaBytes())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.release(arena)
+		}
+	}()
 	c := &compiler{
-		pool: b.pool, plan: plan, arena: words(plan.ArenaBytes()), inputs: map[*graph.Value][]float32{}, store: s,
+		pool: b.pool, plan: plan, arena: arena.words, inputs: map[*graph.Value][]float32{}, store: s,
 		scratch: newScratch(b.pool.workers), ropes: map[ropeKey][]float32{},
 	}
-	e := &executable{b: b, prog: p, inputs: map[string]*input{}, bytes: int64(4 * len(c.arena))}
+	e := &executable{b: b, prog: p, inputs: map[string]*input{}, bytes: int64(bytes), store: s, arena: arena}
 	e.ended.L = &e.mu
 	for _, v := range p.Inputs() {
 		m := words(v.Bytes())
@@ -98,7 +109,7 @@ func (b *Backend) Compile(p *graph.Program, st backend.Store) (backend.Executabl
 	return e, nil
 }
 
-// DeviceBytes is the size of the arena and the inputs.
+// DeviceBytes is the size of the inputs, and of the arena unless another executable over the store had one.
 func (e *executable) DeviceBytes() int64 { return e.bytes }
 
 func (e *executable) check() error {
@@ -275,6 +286,9 @@ func (e *executable) Close() error {
 	e.wait(e.last)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.closed = true
+	if !e.closed {
+		e.closed = true
+		e.store.release(e.arena)
+	}
 	return nil
 }

@@ -1,0 +1,4 @@
+package cpu
+
+// adviseHuge does nothing: the system has no such advice.
+func adviseHuge([]byte) {}

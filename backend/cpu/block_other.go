@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package cpu
+
+func mapMemory(int) []byte { return nil }
+
+func unmapMemory([]byte) {}
