@@ -8,7 +8,7 @@ import (
 )
 
 // queryBlock is how many queries' weights the backward pass holds at once: memory is linear in the sequence.
-const queryBlock = 8 * simd.MR
+const queryBlock = 48
 
 // heads addresses the heads of q, k and v in tensors (B, T, heads*h).
 type heads struct {
@@ -24,9 +24,12 @@ func headsOf(n *graph.Node, q *graph.Value) heads {
 	at := graph.AttrOf[graph.AttentionAttr](n)
 	return heads{
 		at: at, batch: q.Shape()[0], positions: q.Shape()[1], qRow: at.Heads * at.HeadDim, kRow: at.KVHeads * at.HeadDim, h: at.HeadDim,
-		wide: roundUp(at.HeadDim, simd.NR), padded: roundUp(q.Shape()[1], simd.MR*simd.NR/2), sharing: at.Heads / at.KVHeads,
+		wide: roundUp(at.HeadDim, simd.NR), padded: roundUp(q.Shape()[1], queryBlock), sharing: at.Heads / at.KVHeads,
 	}
 }
+
+// panels is how many panels n columns fill.
+func panels(n int) int { return (n + simd.NR - 1) / simd.NR }
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
@@ -97,7 +100,7 @@ func (s heads) capped(x float32) float32 {
 	return float32(limit * math.Tanh(float64(x)/limit))
 }
 
-// attention: a task is some queries of the heads that share a key head, six at a time; keys after the last of the six are skipped.
+// attention: a task is some queries of the heads that share a key head, a tile at a time; keys after a tile's last are skipped.
 func attention(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	q, k, v, o, lse := in[0], in[1], in[2], out[0], out[1]
@@ -105,12 +108,11 @@ func attention(c *compiler, n *graph.Node) kernel {
 	// Each task packs the keys again, so there are no more of them than the workers need.
 	groups := s.batch * s.at.KVHeads
 	chunks := max(1, min((4*c.pool.workers+groups-1)/groups, s.positions/queryBlock))
-	panels := s.padded * s.h
-	c.scratch.growAttention(2*s.padded*s.wide + simd.MR*(s.padded+s.wide))
+	c.scratch.growAttention(2*s.padded*s.wide + simd.MaxMR*(s.padded+s.wide))
 	return parallel(groups*chunks, func(worker, task int) {
 		carve := carver(c.scratch.workers[worker].attention)
-		kt, values := carve.take(panels), carve.take(s.padded*s.wide)
-		p, y := carve.take(simd.MR*s.padded), carve.take(simd.MR*s.wide)
+		kt, values := carve.take(s.padded*s.h), carve.take(s.padded*s.wide)
+		p, y := carve.take(simd.MaxMR*s.padded), carve.take(simd.MaxMR*s.wide)
 		chunk := chunks - 1 - task%chunks // the longest first
 		b, kv := task/chunks/s.at.KVHeads, task/chunks%s.at.KVHeads
 		from, to := chunk*s.positions/chunks, (chunk+1)*s.positions/chunks
@@ -124,10 +126,8 @@ func attention(c *compiler, n *graph.Node) kernel {
 			for t := from; t < to; t += simd.MR {
 				rows := min(simd.MR, to-t)
 				keys := t + rows
-				for j := 0; j < keys; j += simd.NR {
-					simd.Tile(rows, s.h, qm.data[t*qm.ld:], qm.ld, 1, kt[j*s.h:], simd.NR, p[j:], s.padded, false)
-				}
-				var norm [simd.MR]float32
+				simd.Tile(rows, panels(keys), s.h, qm.data[t*qm.ld:], qm.ld, 1, kt, simd.NR, s.h*simd.NR, p, s.padded, false)
+				var norm [simd.MaxMR]float32
 				for i := range rows {
 					norm[i], stat[t+i] = s.weights(p[i*s.padded:i*s.padded+t+i+1], s.scale(in[3]))
 					clear(p[i*s.padded+t+i+1 : i*s.padded+keys])
@@ -142,9 +142,7 @@ func attention(c *compiler, n *graph.Node) kernel {
 					}
 					continue
 				}
-				for l := 0; l < s.wide; l += simd.NR {
-					simd.Tile(rows, keys, p, s.padded, 1, vt.data[l:], vt.ld, y[l:], s.wide, false)
-				}
+				simd.Tile(rows, panels(s.h), keys, p, s.padded, 1, vt.data, vt.ld, simd.NR, y, s.wide, false)
 				for i := range rows {
 					simd.Scale(om.row(t+i), y[i*s.wide:i*s.wide+s.h], norm[i])
 				}
@@ -229,10 +227,8 @@ func (g *gradBlock) run(from, rows int) {
 	ld := g.padded
 	for i := 0; i < rows; i += simd.MR {
 		t, n := from+i, min(simd.MR, rows-i)
-		for j := 0; j < t+n; j += simd.NR {
-			simd.Tile(n, g.h, g.q.data[t*g.q.ld:], g.q.ld, 1, g.kt[j*g.h:], simd.NR, g.p[i*ld+j:], ld, false)
-			simd.Tile(n, g.h, g.do.data[t*g.do.ld:], g.do.ld, 1, g.vt[j*g.h:], simd.NR, g.ds[i*ld+j:], ld, false)
-		}
+		simd.Tile(n, panels(t+n), g.h, g.q.data[t*g.q.ld:], g.q.ld, 1, g.kt, simd.NR, g.h*simd.NR, g.p[i*ld:], ld, false)
+		simd.Tile(n, panels(t+n), g.h, g.do.data[t*g.do.ld:], g.do.ld, 1, g.vt, simd.NR, g.h*simd.NR, g.ds[i*ld:], ld, false)
 		for r := i; r < i+n; r++ {
 			t := from + r
 			d := simd.Dot(g.do.row(t)[:g.h], g.o.row(t))
@@ -255,9 +251,7 @@ func (g *gradBlock) run(from, rows int) {
 		if g.h == g.wide {
 			dst, stride = g.dq.data[t*g.dq.ld:], g.dq.ld
 		}
-		for l := 0; l < g.wide; l += simd.NR {
-			simd.Tile(n, t+n, g.ds[i*ld:], ld, 1, g.k.data[l:], g.k.ld, dst[l:], stride, false)
-		}
+		simd.Tile(n, panels(g.h), t+n, g.ds[i*ld:], ld, 1, g.k.data, g.k.ld, simd.NR, dst, stride, false)
 		if g.h != g.wide {
 			for r := range n {
 				copy(g.dq.row(t+r), g.y[r*g.wide:])
@@ -267,10 +261,9 @@ func (g *gradBlock) run(from, rows int) {
 	for j := 0; j < from+rows; j += simd.MR {
 		n := min(simd.MR, from+rows-j)
 		first := max(0, j-from) // queries before see none of these keys
-		for l := 0; l < g.wide; l += simd.NR {
-			simd.Tile(n, rows-first, g.ds[first*ld+j:], 1, ld, g.q.data[(from+first)*g.q.ld+l:], g.q.ld, g.dk[j*g.wide+l:], g.wide, true)
-			simd.Tile(n, rows-first, g.p[first*ld+j:], 1, ld, g.do.data[(from+first)*g.do.ld+l:], g.do.ld, g.dv[j*g.wide+l:], g.wide, true)
-		}
+		q, do := g.q.data[(from+first)*g.q.ld:], g.do.data[(from+first)*g.do.ld:]
+		simd.Tile(n, panels(g.h), rows-first, g.ds[first*ld+j:], 1, ld, q, g.q.ld, simd.NR, g.dk[j*g.wide:], g.wide, true)
+		simd.Tile(n, panels(g.h), rows-first, g.p[first*ld+j:], 1, ld, do, g.do.ld, simd.NR, g.dv[j*g.wide:], g.wide, true)
 	}
 }
 

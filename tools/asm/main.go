@@ -14,6 +14,7 @@ import (
 // families of kernels, by the name of their file.
 var families = map[string]func(){
 	"gemm":      gemm,
+	"gemm512":   gemm512,
 	"vector":    vector,
 	"norm":      norm,
 	"pointwise": pointwise,

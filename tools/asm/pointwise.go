@@ -106,7 +106,12 @@ func swiGLUGrad() {
 var tailCoefficients = []float32{0.1396186428706828, 0.13991480394834988, 0.11941703608895025, 0.10726277293945961, -0.027482889402813796,
 	0.16580180131283223, -0.26171266903740237, 0.14695092208471597, -0.029770438978368417}
 
-// gaussian emits Φ(x), and e^(-x²/2). The square is taken in two parts: its rounding would show in the exponential.
+// The coefficients of 1, x², x⁴ ... in (Φ(x) - 1/2)/x, |x| < 1: interpolated at Chebyshev's nodes, within 1e-11 of it.
+var middleCoefficients = []float32{0.39894228039727625, -0.0664903796593396, 0.009973550469798692, -0.001187288744027218, 0.00011532074568013567,
+	-9.274401205573117e-06, 5.372642944117386e-07}
+
+// gaussian emits Φ(x), and e^(-x²/2). The square is taken in two parts: its rounding would show in the exponential. Near 0, where the tails'
+// form doubles the error of t, Φ is its odd series.
 func gaussian(x reg.VecVirtual) (cdf, density reg.VecVirtual) {
 	z, s, low := YMM(), YMM(), YMM()
 	VANDPS(bits(1<<31-1), x, z)
@@ -129,6 +134,11 @@ func gaussian(x reg.VecVirtual) (cdf, density reg.VecVirtual) {
 	VMULPS(s, p, p) // Φ(-|x|)
 	VSUBPS(p, one, one)
 	VBLENDVPS(x, p, one, p)
+	middle := compare(z, less, float(1))
+	VMULPS(z, z, z)
+	horner(t, z, middleCoefficients)
+	VFMADD213PS(float(0.5), x, t)
+	VBLENDVPS(middle, t, p, p)
 	return p, s
 }
 

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	mr = simd.MR
 	nr = simd.NR
+	// pair is how many panels of b a tile takes where the processor has the registers.
+	pair = 2
 
 	// maxKC is the most steps of k that a tile goes through before its sums are added to c: a panel of b (kc x 16) stays in the L1.
 	maxKC = 384
@@ -24,6 +25,8 @@ const (
 	// minTask is the least number of multiplications worth handing out.
 	minTask = 1 << 17
 )
+
+var mr = simd.MR
 
 // Matrix is a strided view: element (i, j) is at Data[i*Row+j*Col], or at BF16 if Data is nil. One of the strides is 1.
 type Matrix struct {
@@ -70,7 +73,7 @@ type Scratch struct {
 
 type workerScratch struct {
 	a    []float32
-	edge [mr * nr]float32
+	edge [simd.MaxMR * pair * nr]float32
 }
 
 // NewScratch makes scratch memory for a pool of workers.
@@ -209,9 +212,12 @@ func (g *Mul) block(w *workerScratch, i0, i1, j0, j1, p, kb int, accumulate bool
 	}
 	nb := min(g.nc, g.n-g.jc)
 	panels := ceil(i1-i0, mr)
-	for j := j0; j < j1; j += nr {
+	for j := j0; j < j1; {
+		b, ldb, apart := g.panelB(j, p, kb, nb)
 		cols := min(nr, j1-j)
-		b, ldb := g.panelB(j, p, kb, nb)
+		if _, _, next := g.panelB(j+nr, p, kb, nb); j+nr < j1 && next == apart {
+			cols = min(pair*nr, j1-j)
+		}
 		for q := range panels {
 			r0, r1 := i0+q*(i1-i0)/panels, i0+(q+1)*(i1-i0)/panels
 			rows := r1 - r0
@@ -222,13 +228,13 @@ func (g *Mul) block(w *workerScratch, i0, i1, j0, j1, p, kb int, accumulate bool
 				x = a[r0*row+(g.pc+p)*step:]
 			}
 			c := g.c[r0*g.ldc+g.jc+j:]
-			if cols == nr {
-				simd.Tile(rows, kb, x, row, step, b, ldb, c, g.ldc, accumulate)
+			if cols%nr == 0 {
+				simd.Tile(rows, cols/nr, kb, x, row, step, b, ldb, apart, c, g.ldc, accumulate)
 				continue
 			}
-			simd.Tile(rows, kb, x, row, step, b, ldb, w.edge[:], nr, false)
+			simd.Tile(rows, ceil(cols, nr), kb, x, row, step, b, ldb, apart, w.edge[:], pair*nr, false)
 			for r := range rows {
-				dst, src := c[r*g.ldc:r*g.ldc+cols], w.edge[r*nr:]
+				dst, src := c[r*g.ldc:r*g.ldc+cols], w.edge[r*pair*nr:]
 				if accumulate {
 					for x := range dst {
 						dst[x] += src[x]
@@ -238,5 +244,6 @@ func (g *Mul) block(w *workerScratch, i0, i1, j0, j1, p, kb int, accumulate bool
 				}
 			}
 		}
+		j += cols
 	}
 }

@@ -5,8 +5,8 @@ import "github.com/vktrain/vktrain/backend/cpu/simd"
 // packPanels is how many panels of b a task packs.
 const packPanels = 4
 
-// gap is the room behind a panel of a for the surplus of its last step, which is packed as 8 elements.
-const gap = 8
+// gap is the room behind a panel of a for the surplus of its last step, which is packed as 8 or 16 elements.
+const gap = 16
 
 // A packed block of b is, for each kc steps of k, its panels of 16 columns, each step by step.
 
@@ -19,12 +19,15 @@ func (g *Mul) packTasks() (groups, blocks int) {
 	return ceil(ceil(nb, nr), packPanels), ceil(min(g.kg, g.k-g.pc), g.kc)
 }
 
-// panelB is the panel of b at column j of the current block, from step p of it, and its rows' distance.
-func (g *Mul) panelB(j, p, kb, nb int) ([]float32, int) {
-	if !g.packB && j+nr <= nb {
-		return g.b.Data[(g.pc+p)*g.b.Row+g.jc+j:], g.b.Row
+// panelB is the panel of b at column j of the current block, from step p of it, its rows' distance, and that of the next panel of its kind.
+func (g *Mul) panelB(j, p, kb, nb int) (b []float32, ldb, apart int) {
+	switch {
+	case j >= nb:
+		return nil, 0, 0
+	case !g.packB && j+nr <= nb:
+		return g.b.Data[(g.pc+p)*g.b.Row+g.jc+j:], g.b.Row, nr
 	}
-	return g.s.b[p*ceil(nb, nr)*nr+j*kb:], nr
+	return g.s.b[p*ceil(nb, nr)*nr+j*kb:], nr, nr * kb
 }
 
 // packBlock packs a few panels over one block of k.
@@ -72,7 +75,7 @@ func packColumns[T simd.Number](dst []float32, src []T, b Matrix, cols, k int) {
 	}
 }
 
-// packRows packs kb steps from pc of rows i0..i1-1 of a: panels of up to 6 rows, each step by step.
+// packRows packs kb steps from pc of rows i0..i1-1 of a: panels of up to mr rows, each step by step.
 func (g *Mul) packRows(dst []float32, i0, i1, pc, kb int) {
 	at := i0*g.a.Row + pc*g.a.Col
 	if g.a.Data == nil {
@@ -87,7 +90,11 @@ func packRows[T simd.Number](dst []float32, src []T, a Matrix, m, k int) {
 	if a.Col == 1 {
 		for q := range panels {
 			r0, r1 := q*m/panels, (q+1)*m/panels
-			simd.Transpose(dst[r0*k+gap*q:], r1-r0, src[r0*a.Row:], a.Row, r1-r0, k)
+			d, rows := dst[r0*k+gap*q:], r1-r0
+			if rows > 8 { // first, since its surplus is overwritten by the rows before
+				simd.Transpose(d[8:], rows, src[(r0+8)*a.Row:], a.Row, rows-8, k)
+			}
+			simd.Transpose(d, rows, src[r0*a.Row:], a.Row, min(8, rows), k)
 		}
 		return
 	}
@@ -103,14 +110,18 @@ func packRows[T simd.Number](dst []float32, src []T, a Matrix, m, k int) {
 }
 
 func packSteps[T simd.Number](dst []float32, rows int, src []T, ld, k int) {
-	l := fit(len(src), 8, ld, k)
+	width := 8
+	if rows > 8 {
+		width = 16
+	}
+	l := fit(len(src), width, ld, k)
 	if l > 0 {
-		simd.Strided(dst, rows, src, ld, 8, l)
+		simd.Strided(dst, rows, src, ld, width, l)
 	}
 	for ; l < k; l++ {
-		var last [8]T
+		var last [16]T
 		copy(last[:], src[l*ld:l*ld+rows])
-		simd.Strided(dst[l*rows:], rows, last[:], 8, 8, 1)
+		simd.Strided(dst[l*rows:], rows, last[:], 16, width, 1)
 	}
 }
 

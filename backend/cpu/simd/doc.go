@@ -3,6 +3,7 @@
 package simd
 
 //go:generate go run ../../../tools/asm -family gemm -out gemm_amd64.s -stubs gemm_amd64.go -pkg simd
+//go:generate go run ../../../tools/asm -family gemm512 -out gemm512_amd64.s -stubs gemm512_amd64.go -pkg simd
 //go:generate go run ../../../tools/asm -family peak -out peak_amd64.s -stubs peak_amd64.go -pkg simd
 //go:generate go run ../../../tools/asm -family vector -out vector_amd64.s -stubs vector_amd64.go -pkg simd
 //go:generate go run ../../../tools/asm -family norm -out norm_amd64.s -stubs norm_amd64.go -pkg simd

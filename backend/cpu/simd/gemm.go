@@ -2,31 +2,38 @@ package simd
 
 import "unsafe"
 
-// The largest tile of c that Tile computes.
+// NR is the width of a panel of b, and MaxMR the most that MR is on any processor.
 const (
-	MR = 6
-	NR = 16
+	NR    = 16
+	MaxMR = 12
 )
 
-// Tile multiplies rows <= 6 rows of a by 16 columns of b:
+// MR is how many rows Tile takes at once: 12 with AVX-512, else 6.
+var MR = tileRows()
+
+// Tile multiplies up to MR rows of a by panels of 16 columns of b, which are gap elements apart:
 //
-//	c[i*ldc+j] (+)= sum over l < k of a[i*row+l*step] * b[l*ldb+j], i < rows, j < 16
+//	c[i*ldc+16*p+j] (+)= sum over l < k of a[i*row+l*step] * b[p*gap+l*ldb+j], i < rows, p < panels, j < 16
 //
 // k >= 1. The terms of an element are summed in the order of l, apart from c, which is added last.
-func Tile(rows, k int, a []float32, row, step int, b []float32, ldb int, c []float32, ldc int, accumulate bool) {
-	if uint(rows-1) >= MR || row < 0 || step < 0 || ldb < 0 || ldc < 0 {
+func Tile(rows, panels, k int, a []float32, row, step int, b []float32, ldb, gap int, c []float32, ldc int, accumulate bool) {
+	if uint(rows-1) >= uint(MR) || panels < 1 || row < 0 || step < 0 || ldb < 0 || gap < 0 || ldc < 0 {
 		panic("simd: bad tile")
 	}
-	_, _, _ = a[(rows-1)*row+(k-1)*step], b[(k-1)*ldb+NR-1], c[(rows-1)*ldc+NR-1]
-	tile(rows, k, &a[0], row, step, &b[0], ldb, &c[0], ldc, accumulate)
+	_, _, _ = a[(rows-1)*row+(k-1)*step], b[(panels-1)*gap+(k-1)*ldb+NR-1], c[(rows-1)*ldc+panels*NR-1]
+	tiles(rows, panels, k, a, row, step, b, ldb, gap, c, ldc, accumulate)
 }
 
-// Gemm6x16 is Tile with both operands packed: a[l*6+i] and b[l*16+j].
-func Gemm6x16(k int, a, b, c []float32, ldc int, accumulate bool) {
-	Tile(MR, k, a, 1, MR, b, NR, c, ldc, accumulate)
+// oneByOne is tiles for a kernel of one panel.
+func oneByOne(kernel func(rows, k int, a *float32, row, step int, b *float32, ldb int, c *float32, ldc int, accumulate bool),
+	rows, panels, k int, a []float32, row, step int, b []float32, ldb, gap int, c []float32, ldc int, accumulate bool,
+) {
+	for p := range panels {
+		kernel(rows, k, &a[0], row, step, &b[p*gap], ldb, &c[p*NR], ldc, accumulate)
+	}
 }
 
-// tileGo is the plain twin: a whole tile of sums is too much for most register files, so it takes one row by 8 columns at a time.
+// tileGo is the plain twin, of one panel: a whole tile of sums is too much for most register files, so it takes one row by 8 columns at a time.
 func tileGo(rows, k int, ap *float32, row, step int, bp *float32, ldb int, cp *float32, ldc int, accumulate bool) {
 	a, b := unsafe.Slice(ap, (rows-1)*row+(k-1)*step+1), unsafe.Slice(bp, (k-1)*ldb+NR)
 	c := unsafe.Slice(cp, (rows-1)*ldc+NR)

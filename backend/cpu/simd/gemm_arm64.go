@@ -27,8 +27,10 @@ func stridedF32NEON(dst *float32, width int, src *float32, ld, cols, k int)
 //go:noescape
 func stridedBF16NEON(dst *float32, width int, src *uint16, ld, cols, k int)
 
-func tile(rows, k int, a *float32, row, step int, b *float32, ldb int, c *float32, ldc int, accumulate bool) {
-	tileNEON(rows, k, a, row, step, b, ldb, c, ldc, accumulate)
+func tileRows() int { return 6 }
+
+func tiles(rows, panels, k int, a []float32, row, step int, b []float32, ldb, gap int, c []float32, ldc int, accumulate bool) {
+	oneByOne(tileNEON, rows, panels, k, a, row, step, b, ldb, gap, c, ldc, accumulate)
 }
 
 // packs tells whether there are vector kernels that pack.

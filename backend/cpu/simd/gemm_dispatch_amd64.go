@@ -1,11 +1,27 @@
 package simd
 
-func tile(rows, k int, a *float32, row, step int, b *float32, ldb int, c *float32, ldc int, accumulate bool) {
-	if hasAVX2 {
-		tileAVX2(rows, k, a, row, step, b, ldb, c, ldc, accumulate)
-		return
+import "golang.org/x/sys/cpu"
+
+var hasAVX512 = hasAVX2 && cpu.X86.HasAVX512F
+
+func tileRows() int {
+	if hasAVX512 {
+		return 12
 	}
-	tileGo(rows, k, a, row, step, b, ldb, c, ldc, accumulate)
+	return 6
+}
+
+func tiles(rows, panels, k int, a []float32, row, step int, b []float32, ldb, gap int, c []float32, ldc int, accumulate bool) {
+	switch {
+	case hasAVX512:
+		for p := 0; p < panels; p += 2 {
+			tileAVX512(rows, min(2, panels-p), k, &a[0], row, step, &b[p*gap], ldb, gap, &c[p*NR], ldc, accumulate)
+		}
+	case hasAVX2:
+		oneByOne(tileAVX2, rows, panels, k, a, row, step, b, ldb, gap, c, ldc, accumulate)
+	default:
+		oneByOne(tileGo, rows, panels, k, a, row, step, b, ldb, gap, c, ldc, accumulate)
+	}
 }
 
 // packs tells whether there are vector kernels that pack.

@@ -2,8 +2,10 @@
 
 package simd
 
-func tile(rows, k int, a *float32, row, step int, b *float32, ldb int, c *float32, ldc int, accumulate bool) {
-	tileGo(rows, k, a, row, step, b, ldb, c, ldc, accumulate)
+func tileRows() int { return 6 }
+
+func tiles(rows, panels, k int, a []float32, row, step int, b []float32, ldb, gap int, c []float32, ldc int, accumulate bool) {
+	oneByOne(tileGo, rows, panels, k, a, row, step, b, ldb, gap, c, ldc, accumulate)
 }
 
 const packs = false

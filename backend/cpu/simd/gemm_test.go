@@ -32,35 +32,36 @@ func TestTile(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
 	for _, k := range []int{1, 2, 3, 4, 5, 7, 8, 31, 64, 257} {
 		for rows := 1; rows <= MR; rows++ {
-			for _, packed := range []bool{false, true} {
-				for _, ldc := range []int{NR, NR + 1, 40} {
-					for _, scale := range []float32{1, 1e18, 1e-18} {
-						row, step, ldb := 1, rows, NR // packed
-						if !packed {
-							row, step, ldb = k+r.IntN(3), 1, NR+r.IntN(5)
-							if r.IntN(2) == 0 {
-								row, step = 1, rows+r.IntN(9)
-							}
+			for panels := 1; panels <= 3; panels++ {
+				for _, packed := range []bool{false, true} {
+					row, step, ldb := 1, rows, NR
+					gap := k * NR
+					if !packed {
+						row, step, ldb, gap = k+r.IntN(3), 1, panels*NR+r.IntN(5), NR
+						if r.IntN(2) == 0 {
+							row, step = 1, rows+r.IntN(9)
 						}
-						a, b := uniform(r, (rows-1)*row+(k-1)*step+1, scale), uniform(r, (k-1)*ldb+NR, scale)
-						old := uniform(r, (rows-1)*ldc+NR, 1)
-						testTile(t, rows, k, a, row, step, b, ldb, old, ldc, r.IntN(2) == 0)
 					}
+					ldc := panels*NR + []int{0, 1, 24}[r.IntN(3)]
+					scale := []float32{1, 1e18, 1e-18}[r.IntN(3)]
+					a, b := uniform(r, (rows-1)*row+(k-1)*step+1, scale), uniform(r, (panels-1)*gap+(k-1)*ldb+NR, scale)
+					old := uniform(r, (rows-1)*ldc+panels*NR, 1)
+					testTile(t, rows, panels, k, a, row, step, b, ldb, gap, old, ldc, r.IntN(2) == 0)
 				}
 			}
 		}
 	}
 }
 
-func testTile(t *testing.T, rows, k int, a []float32, row, step int, b []float32, ldb int, old []float32, ldc int, accumulate bool) {
+func testTile(t *testing.T, rows, panels, k int, a []float32, row, step int, b []float32, ldb, gap int, old []float32, ldc int, accumulate bool) {
 	t.Helper()
 	c, twin := append(append([]float32{}, old...), filled(NR)...), append([]float32{}, old...)
-	Tile(rows, k, a, row, step, b, ldb, c[:len(old)], ldc, accumulate)
-	tileGo(rows, k, &a[0], row, step, &b[0], ldb, &twin[0], ldc, accumulate)
+	Tile(rows, panels, k, a, row, step, b, ldb, gap, c[:len(old)], ldc, accumulate)
+	oneByOne(tileGo, rows, panels, k, a, row, step, b, ldb, gap, twin, ldc, accumulate)
 	require.Equal(t, filled(NR), c[len(old):], "written behind the tile")
 	for at := range old {
 		i, j := at/ldc, at%ldc
-		if j >= NR {
+		if j >= panels*NR {
 			require.Equal(t, old[at], c[at], "written outside the tile")
 			continue
 		}
@@ -70,7 +71,7 @@ func testTile(t *testing.T, rows, k int, a []float32, row, step int, b []float32
 		}
 		abs := math.Abs(sum)
 		for l := range k {
-			p := float64(a[i*row+l*step]) * float64(b[l*ldb+j])
+			p := float64(a[i*row+l*step]) * float64(b[j/NR*gap+l*ldb+j%NR])
 			sum += p
 			abs += math.Abs(p)
 		}
@@ -82,15 +83,15 @@ func testTile(t *testing.T, rows, k int, a []float32, row, step int, b []float32
 
 // Infinities and NaN come out, in their rows and columns alone.
 func TestTileSpecial(t *testing.T) {
-	const k = 9
+	const k, panels, n = 9, 2, 2 * NR
 	inf := float32(math.Inf(1))
-	a, b := uniform(rand.New(rand.NewPCG(1, 2)), k*MR, 1), uniform(rand.New(rand.NewPCG(3, 4)), k*NR, 1)
-	a[4*MR+2], b[8*NR+5] = inf, float32(math.NaN())
-	c := make([]float32, MR*NR)
-	Tile(MR, k, a, 1, MR, b, NR, c, NR, false)
+	a, b := uniform(rand.New(rand.NewPCG(1, 2)), k*MR, 1), uniform(rand.New(rand.NewPCG(3, 4)), k*n, 1)
+	a[4*MR+2], b[8*n+5], b[8*n+21] = inf, float32(math.NaN()), float32(math.NaN())
+	c := make([]float32, MR*n)
+	Tile(MR, panels, k, a, 1, MR, b, n, NR, c, n, false)
 	for at, x := range c {
-		switch i, j := at/NR, at%NR; {
-		case j == 5:
+		switch i, j := at/n, at%n; {
+		case j%NR == 5:
 			require.True(t, x != x, "row %d column %d", i, j)
 		case i == 2:
 			require.True(t, math.IsInf(float64(x), 0), "row %d column %d", i, j)
@@ -144,10 +145,10 @@ func packsAs(t *testing.T, x []float32, width, cols, k int, from func(l, i int) 
 }
 
 func BenchmarkTile(b *testing.B) {
-	const k = 256
-	x, y, c := make([]float32, k*MR), make([]float32, k*NR), make([]float32, MR*NR)
+	const k, panels = 256, 2
+	x, y, c := make([]float32, k*MR), make([]float32, k*panels*NR), make([]float32, MR*panels*NR)
 	for b.Loop() {
-		Tile(MR, k, x, 1, MR, y, NR, c, NR, true)
+		Tile(MR, panels, k, x, 1, MR, y, NR, k*NR, c, panels*NR, true)
 	}
-	b.ReportMetric(2*k*MR*NR*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	b.ReportMetric(float64(2*k*MR*panels*NR*b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }

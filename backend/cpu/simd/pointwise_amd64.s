@@ -434,20 +434,31 @@ by1_3:
 	VMOVUPS      word3eb33333<>+0(SB), Y3
 	VFMADD213PS  Y4, Y1, Y3
 	VDIVPS       Y3, Y4, Y3
-	VMOVUPS      wordbcf3e123<>+0(SB), Y1
-	VFMADD213PS  word3e167a4d<>+0(SB), Y3, Y1
-	VFMADD213PS  wordbe85ff34<>+0(SB), Y3, Y1
-	VFMADD213PS  word3e29c7f3<>+0(SB), Y3, Y1
-	VFMADD213PS  wordbce123cc<>+0(SB), Y3, Y1
-	VFMADD213PS  word3ddbac96<>+0(SB), Y3, Y1
-	VFMADD213PS  word3df490eb<>+0(SB), Y3, Y1
-	VFMADD213PS  word3e0f45d4<>+0(SB), Y3, Y1
-	VFMADD213PS  word3e0ef831<>+0(SB), Y3, Y1
-	VMULPS       Y3, Y1, Y1
-	VMULPS       Y2, Y1, Y1
-	VSUBPS       Y1, Y4, Y4
-	VBLENDVPS    Y0, Y1, Y4, Y1
-	VMULPS       Y1, Y0, Y0
+	VMOVUPS      wordbcf3e123<>+0(SB), Y5
+	VFMADD213PS  word3e167a4d<>+0(SB), Y3, Y5
+	VFMADD213PS  wordbe85ff34<>+0(SB), Y3, Y5
+	VFMADD213PS  word3e29c7f3<>+0(SB), Y3, Y5
+	VFMADD213PS  wordbce123cc<>+0(SB), Y3, Y5
+	VFMADD213PS  word3ddbac96<>+0(SB), Y3, Y5
+	VFMADD213PS  word3df490eb<>+0(SB), Y3, Y5
+	VFMADD213PS  word3e0f45d4<>+0(SB), Y3, Y5
+	VFMADD213PS  word3e0ef831<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VSUBPS       Y5, Y4, Y4
+	VBLENDVPS    Y0, Y5, Y4, Y5
+	VCMPPS       $0x11, word3f800000<>+0(SB), Y1, Y2
+	VMULPS       Y1, Y1, Y1
+	VMOVUPS      word35103885<>+0(SB), Y3
+	VFMADD213PS  wordb71b9940<>+0(SB), Y1, Y3
+	VFMADD213PS  word38f1d85b<>+0(SB), Y1, Y3
+	VFMADD213PS  wordba9b9ecd<>+0(SB), Y1, Y3
+	VFMADD213PS  word3c23681a<>+0(SB), Y1, Y3
+	VFMADD213PS  wordbd882c1c<>+0(SB), Y1, Y3
+	VFMADD213PS  word3ecc422a<>+0(SB), Y1, Y3
+	VFMADD213PS  word3f000000<>+0(SB), Y0, Y3
+	VBLENDVPS    Y2, Y3, Y5, Y5
+	VMULPS       Y5, Y0, Y0
 	VMOVUPS      Y0, (AX)(BX*1)
 	ADDQ         $0x00000020, BX
 	SUBQ         $0x00000008, DX
@@ -498,20 +509,31 @@ by1_3end:
 	VMOVUPS      word3eb33333<>+0(SB), Y4
 	VFMADD213PS  Y5, Y2, Y4
 	VDIVPS       Y4, Y5, Y4
-	VMOVUPS      wordbcf3e123<>+0(SB), Y2
-	VFMADD213PS  word3e167a4d<>+0(SB), Y4, Y2
-	VFMADD213PS  wordbe85ff34<>+0(SB), Y4, Y2
-	VFMADD213PS  word3e29c7f3<>+0(SB), Y4, Y2
-	VFMADD213PS  wordbce123cc<>+0(SB), Y4, Y2
-	VFMADD213PS  word3ddbac96<>+0(SB), Y4, Y2
-	VFMADD213PS  word3df490eb<>+0(SB), Y4, Y2
-	VFMADD213PS  word3e0f45d4<>+0(SB), Y4, Y2
-	VFMADD213PS  word3e0ef831<>+0(SB), Y4, Y2
-	VMULPS       Y4, Y2, Y2
-	VMULPS       Y3, Y2, Y2
-	VSUBPS       Y2, Y5, Y5
-	VBLENDVPS    Y1, Y2, Y5, Y2
-	VMULPS       Y2, Y1, Y1
+	VMOVUPS      wordbcf3e123<>+0(SB), Y6
+	VFMADD213PS  word3e167a4d<>+0(SB), Y4, Y6
+	VFMADD213PS  wordbe85ff34<>+0(SB), Y4, Y6
+	VFMADD213PS  word3e29c7f3<>+0(SB), Y4, Y6
+	VFMADD213PS  wordbce123cc<>+0(SB), Y4, Y6
+	VFMADD213PS  word3ddbac96<>+0(SB), Y4, Y6
+	VFMADD213PS  word3df490eb<>+0(SB), Y4, Y6
+	VFMADD213PS  word3e0f45d4<>+0(SB), Y4, Y6
+	VFMADD213PS  word3e0ef831<>+0(SB), Y4, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VSUBPS       Y6, Y5, Y5
+	VBLENDVPS    Y1, Y6, Y5, Y6
+	VCMPPS       $0x11, word3f800000<>+0(SB), Y2, Y3
+	VMULPS       Y2, Y2, Y2
+	VMOVUPS      word35103885<>+0(SB), Y4
+	VFMADD213PS  wordb71b9940<>+0(SB), Y2, Y4
+	VFMADD213PS  word38f1d85b<>+0(SB), Y2, Y4
+	VFMADD213PS  wordba9b9ecd<>+0(SB), Y2, Y4
+	VFMADD213PS  word3c23681a<>+0(SB), Y2, Y4
+	VFMADD213PS  wordbd882c1c<>+0(SB), Y2, Y4
+	VFMADD213PS  word3ecc422a<>+0(SB), Y2, Y4
+	VFMADD213PS  word3f000000<>+0(SB), Y1, Y4
+	VBLENDVPS    Y3, Y4, Y6, Y6
+	VMULPS       Y6, Y1, Y1
 	VMASKMOVPS   Y1, Y0, (AX)(BX*1)
 
 end3:
@@ -658,6 +680,76 @@ DATA word3e0ef831<>+24(SB)/4, $0x3e0ef831
 DATA word3e0ef831<>+28(SB)/4, $0x3e0ef831
 GLOBL word3e0ef831<>(SB), RODATA|NOPTR, $32
 
+DATA word35103885<>+0(SB)/4, $0x35103885
+DATA word35103885<>+4(SB)/4, $0x35103885
+DATA word35103885<>+8(SB)/4, $0x35103885
+DATA word35103885<>+12(SB)/4, $0x35103885
+DATA word35103885<>+16(SB)/4, $0x35103885
+DATA word35103885<>+20(SB)/4, $0x35103885
+DATA word35103885<>+24(SB)/4, $0x35103885
+DATA word35103885<>+28(SB)/4, $0x35103885
+GLOBL word35103885<>(SB), RODATA|NOPTR, $32
+
+DATA wordb71b9940<>+0(SB)/4, $0xb71b9940
+DATA wordb71b9940<>+4(SB)/4, $0xb71b9940
+DATA wordb71b9940<>+8(SB)/4, $0xb71b9940
+DATA wordb71b9940<>+12(SB)/4, $0xb71b9940
+DATA wordb71b9940<>+16(SB)/4, $0xb71b9940
+DATA wordb71b9940<>+20(SB)/4, $0xb71b9940
+DATA wordb71b9940<>+24(SB)/4, $0xb71b9940
+DATA wordb71b9940<>+28(SB)/4, $0xb71b9940
+GLOBL wordb71b9940<>(SB), RODATA|NOPTR, $32
+
+DATA word38f1d85b<>+0(SB)/4, $0x38f1d85b
+DATA word38f1d85b<>+4(SB)/4, $0x38f1d85b
+DATA word38f1d85b<>+8(SB)/4, $0x38f1d85b
+DATA word38f1d85b<>+12(SB)/4, $0x38f1d85b
+DATA word38f1d85b<>+16(SB)/4, $0x38f1d85b
+DATA word38f1d85b<>+20(SB)/4, $0x38f1d85b
+DATA word38f1d85b<>+24(SB)/4, $0x38f1d85b
+DATA word38f1d85b<>+28(SB)/4, $0x38f1d85b
+GLOBL word38f1d85b<>(SB), RODATA|NOPTR, $32
+
+DATA wordba9b9ecd<>+0(SB)/4, $0xba9b9ecd
+DATA wordba9b9ecd<>+4(SB)/4, $0xba9b9ecd
+DATA wordba9b9ecd<>+8(SB)/4, $0xba9b9ecd
+DATA wordba9b9ecd<>+12(SB)/4, $0xba9b9ecd
+DATA wordba9b9ecd<>+16(SB)/4, $0xba9b9ecd
+DATA wordba9b9ecd<>+20(SB)/4, $0xba9b9ecd
+DATA wordba9b9ecd<>+24(SB)/4, $0xba9b9ecd
+DATA wordba9b9ecd<>+28(SB)/4, $0xba9b9ecd
+GLOBL wordba9b9ecd<>(SB), RODATA|NOPTR, $32
+
+DATA word3c23681a<>+0(SB)/4, $0x3c23681a
+DATA word3c23681a<>+4(SB)/4, $0x3c23681a
+DATA word3c23681a<>+8(SB)/4, $0x3c23681a
+DATA word3c23681a<>+12(SB)/4, $0x3c23681a
+DATA word3c23681a<>+16(SB)/4, $0x3c23681a
+DATA word3c23681a<>+20(SB)/4, $0x3c23681a
+DATA word3c23681a<>+24(SB)/4, $0x3c23681a
+DATA word3c23681a<>+28(SB)/4, $0x3c23681a
+GLOBL word3c23681a<>(SB), RODATA|NOPTR, $32
+
+DATA wordbd882c1c<>+0(SB)/4, $0xbd882c1c
+DATA wordbd882c1c<>+4(SB)/4, $0xbd882c1c
+DATA wordbd882c1c<>+8(SB)/4, $0xbd882c1c
+DATA wordbd882c1c<>+12(SB)/4, $0xbd882c1c
+DATA wordbd882c1c<>+16(SB)/4, $0xbd882c1c
+DATA wordbd882c1c<>+20(SB)/4, $0xbd882c1c
+DATA wordbd882c1c<>+24(SB)/4, $0xbd882c1c
+DATA wordbd882c1c<>+28(SB)/4, $0xbd882c1c
+GLOBL wordbd882c1c<>(SB), RODATA|NOPTR, $32
+
+DATA word3ecc422a<>+0(SB)/4, $0x3ecc422a
+DATA word3ecc422a<>+4(SB)/4, $0x3ecc422a
+DATA word3ecc422a<>+8(SB)/4, $0x3ecc422a
+DATA word3ecc422a<>+12(SB)/4, $0x3ecc422a
+DATA word3ecc422a<>+16(SB)/4, $0x3ecc422a
+DATA word3ecc422a<>+20(SB)/4, $0x3ecc422a
+DATA word3ecc422a<>+24(SB)/4, $0x3ecc422a
+DATA word3ecc422a<>+28(SB)/4, $0x3ecc422a
+GLOBL word3ecc422a<>(SB), RODATA|NOPTR, $32
+
 // func geluGradAVX2(dx []float32, dy []float32, x []float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·geluGradAVX2(SB), NOSPLIT, $0-72
@@ -708,23 +800,34 @@ by1_4:
 	VMOVUPS      word3eb33333<>+0(SB), Y3
 	VFMADD213PS  Y4, Y1, Y3
 	VDIVPS       Y3, Y4, Y3
-	VMOVUPS      wordbcf3e123<>+0(SB), Y1
-	VFMADD213PS  word3e167a4d<>+0(SB), Y3, Y1
-	VFMADD213PS  wordbe85ff34<>+0(SB), Y3, Y1
-	VFMADD213PS  word3e29c7f3<>+0(SB), Y3, Y1
-	VFMADD213PS  wordbce123cc<>+0(SB), Y3, Y1
-	VFMADD213PS  word3ddbac96<>+0(SB), Y3, Y1
-	VFMADD213PS  word3df490eb<>+0(SB), Y3, Y1
-	VFMADD213PS  word3e0f45d4<>+0(SB), Y3, Y1
-	VFMADD213PS  word3e0ef831<>+0(SB), Y3, Y1
-	VMULPS       Y3, Y1, Y1
-	VMULPS       Y2, Y1, Y1
-	VSUBPS       Y1, Y4, Y4
-	VBLENDVPS    Y0, Y1, Y4, Y1
+	VMOVUPS      wordbcf3e123<>+0(SB), Y5
+	VFMADD213PS  word3e167a4d<>+0(SB), Y3, Y5
+	VFMADD213PS  wordbe85ff34<>+0(SB), Y3, Y5
+	VFMADD213PS  word3e29c7f3<>+0(SB), Y3, Y5
+	VFMADD213PS  wordbce123cc<>+0(SB), Y3, Y5
+	VFMADD213PS  word3ddbac96<>+0(SB), Y3, Y5
+	VFMADD213PS  word3df490eb<>+0(SB), Y3, Y5
+	VFMADD213PS  word3e0f45d4<>+0(SB), Y3, Y5
+	VFMADD213PS  word3e0ef831<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VSUBPS       Y5, Y4, Y4
+	VBLENDVPS    Y0, Y5, Y4, Y5
+	VCMPPS       $0x11, word3f800000<>+0(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y1
+	VMOVUPS      word35103885<>+0(SB), Y3
+	VFMADD213PS  wordb71b9940<>+0(SB), Y1, Y3
+	VFMADD213PS  word38f1d85b<>+0(SB), Y1, Y3
+	VFMADD213PS  wordba9b9ecd<>+0(SB), Y1, Y3
+	VFMADD213PS  word3c23681a<>+0(SB), Y1, Y3
+	VFMADD213PS  wordbd882c1c<>+0(SB), Y1, Y3
+	VFMADD213PS  word3ecc422a<>+0(SB), Y1, Y3
+	VFMADD213PS  word3f000000<>+0(SB), Y0, Y3
+	VBLENDVPS    Y4, Y3, Y5, Y5
 	VMULPS       word3ecc422a<>+0(SB), Y2, Y2
-	VFMADD231PS  Y2, Y0, Y1
-	VMULPS       (CX)(SI*1), Y1, Y1
-	VMOVUPS      Y1, (AX)(SI*1)
+	VFMADD231PS  Y2, Y0, Y5
+	VMULPS       (CX)(SI*1), Y5, Y5
+	VMOVUPS      Y5, (AX)(SI*1)
 	ADDQ         $0x00000020, SI
 	SUBQ         $0x00000008, BX
 	JGE          by1_4
@@ -774,38 +877,39 @@ by1_4end:
 	VMOVUPS      word3eb33333<>+0(SB), Y4
 	VFMADD213PS  Y5, Y2, Y4
 	VDIVPS       Y4, Y5, Y4
-	VMOVUPS      wordbcf3e123<>+0(SB), Y2
-	VFMADD213PS  word3e167a4d<>+0(SB), Y4, Y2
-	VFMADD213PS  wordbe85ff34<>+0(SB), Y4, Y2
-	VFMADD213PS  word3e29c7f3<>+0(SB), Y4, Y2
-	VFMADD213PS  wordbce123cc<>+0(SB), Y4, Y2
-	VFMADD213PS  word3ddbac96<>+0(SB), Y4, Y2
-	VFMADD213PS  word3df490eb<>+0(SB), Y4, Y2
-	VFMADD213PS  word3e0f45d4<>+0(SB), Y4, Y2
-	VFMADD213PS  word3e0ef831<>+0(SB), Y4, Y2
-	VMULPS       Y4, Y2, Y2
-	VMULPS       Y3, Y2, Y2
-	VSUBPS       Y2, Y5, Y5
-	VBLENDVPS    Y1, Y2, Y5, Y2
+	VMOVUPS      wordbcf3e123<>+0(SB), Y6
+	VFMADD213PS  word3e167a4d<>+0(SB), Y4, Y6
+	VFMADD213PS  wordbe85ff34<>+0(SB), Y4, Y6
+	VFMADD213PS  word3e29c7f3<>+0(SB), Y4, Y6
+	VFMADD213PS  wordbce123cc<>+0(SB), Y4, Y6
+	VFMADD213PS  word3ddbac96<>+0(SB), Y4, Y6
+	VFMADD213PS  word3df490eb<>+0(SB), Y4, Y6
+	VFMADD213PS  word3e0f45d4<>+0(SB), Y4, Y6
+	VFMADD213PS  word3e0ef831<>+0(SB), Y4, Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y3, Y6, Y6
+	VSUBPS       Y6, Y5, Y5
+	VBLENDVPS    Y1, Y6, Y5, Y6
+	VCMPPS       $0x11, word3f800000<>+0(SB), Y2, Y5
+	VMULPS       Y2, Y2, Y2
+	VMOVUPS      word35103885<>+0(SB), Y4
+	VFMADD213PS  wordb71b9940<>+0(SB), Y2, Y4
+	VFMADD213PS  word38f1d85b<>+0(SB), Y2, Y4
+	VFMADD213PS  wordba9b9ecd<>+0(SB), Y2, Y4
+	VFMADD213PS  word3c23681a<>+0(SB), Y2, Y4
+	VFMADD213PS  wordbd882c1c<>+0(SB), Y2, Y4
+	VFMADD213PS  word3ecc422a<>+0(SB), Y2, Y4
+	VFMADD213PS  word3f000000<>+0(SB), Y1, Y4
+	VBLENDVPS    Y5, Y4, Y6, Y6
 	VMULPS       word3ecc422a<>+0(SB), Y3, Y3
-	VFMADD231PS  Y3, Y1, Y2
+	VFMADD231PS  Y3, Y1, Y6
 	VMASKMOVPS   (CX)(SI*1), Y0, Y1
-	VMULPS       Y1, Y2, Y2
-	VMASKMOVPS   Y2, Y0, (AX)(SI*1)
+	VMULPS       Y1, Y6, Y6
+	VMASKMOVPS   Y6, Y0, (AX)(SI*1)
 
 end4:
 	VZEROUPPER
 	RET
-
-DATA word3ecc422a<>+0(SB)/4, $0x3ecc422a
-DATA word3ecc422a<>+4(SB)/4, $0x3ecc422a
-DATA word3ecc422a<>+8(SB)/4, $0x3ecc422a
-DATA word3ecc422a<>+12(SB)/4, $0x3ecc422a
-DATA word3ecc422a<>+16(SB)/4, $0x3ecc422a
-DATA word3ecc422a<>+20(SB)/4, $0x3ecc422a
-DATA word3ecc422a<>+24(SB)/4, $0x3ecc422a
-DATA word3ecc422a<>+28(SB)/4, $0x3ecc422a
-GLOBL word3ecc422a<>(SB), RODATA|NOPTR, $32
 
 // func reluAVX2(y []float32, x []float32)
 // Requires: AVX

@@ -39,8 +39,11 @@ var elementwises = []elementwise{
 		return v, []float64{12*unit*mag*s + least*(2+math.Abs(in[1])+mag), 8*unit*math.Abs(v[1]) + least*(1+math.Abs(in[0])*(1+math.Abs(in[1])))}
 	}},
 	{"GELU", 1, 1, func(k kernels, out, in [][]float32) { k.gelu(out[0], in[0]) }, func(in []float64) (_, _ []float64) {
-		v := in[0] * cdf(in[0])
-		return one(v, 10*unit*math.Abs(v)+least*(1+math.Abs(in[0])))
+		v, ulps := in[0]*cdf(in[0]), 10.0
+		if in[0] > -0.5 {
+			ulps = 4
+		}
+		return one(v, ulps*unit*math.Abs(v)+least*(1+math.Abs(in[0])))
 	}},
 	{"GELUGrad", 2, 1, func(k kernels, out, in [][]float32) { k.geluGrad(out[0], in[0], in[1]) }, func(in []float64) (_, _ []float64) {
 		x := in[1]
