@@ -109,7 +109,7 @@ func MeasurePeak(threads int) Peak {
 			clear(arrays[i][thread*triadWords/threads : (thread+1)*triadWords/threads])
 		})
 	}
-	p := Peak{Threads: threads, Kernel: simd.FMAKernel()}
+	p := Peak{Threads: threads, Kernel: simd.Instructions()}
 	for range 8 {
 		m.look()
 		p.GBs = max(p.GBs, 12e-9*float64(triadWords)/m.team.run(triad))

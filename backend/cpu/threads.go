@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"golang.org/x/sys/cpu"
+	"github.com/vktrain/vktrain/backend/cpu/simd"
 )
 
 // MaxThreads is the most workers that New starts.
@@ -29,9 +29,7 @@ func describe(threads int) string {
 	if name == "" {
 		name = runtime.GOARCH
 	}
-	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
-		name += ", AVX2"
-	}
+	name += ", " + simd.Instructions()
 	if threads == 1 {
 		return name + ", 1 thread"
 	}

@@ -7,23 +7,24 @@ import (
 )
 
 func peak() {
-	fmaLoop()
+	fmaLoop("fmaLoopAVX2", "AVX2 and FMA", YMM, 32)
+	fmaLoop("fmaLoopAVX512", "AVX-512", ZMM, 64)
 	triad()
 }
 
 // fmaLoop is nothing but FMAs: 12 vectors of sums hide a latency of up to 6 cycles on two ports, and each has numbers of its own.
-func fmaLoop() {
+func fmaLoop(name, with string, vector func() reg.VecVirtual, bytes int) {
 	const vectors = 12
-	TEXT("fmaLoopAVX2", NOSPLIT, "func(n int, acc *float32, x float32)")
-	Doc("fmaLoopAVX2 is fmaLoop with AVX2 and FMA.")
+	TEXT(name, NOSPLIT, "func(n int, acc *float32, x float32)")
+	Doc(name + " is fmaLoop with " + with + ", of 12 vectors.")
 	n := Load(Param("n"), GP64())
 	base := Load(Param("acc"), GP64())
-	x := YMM()
+	x := vector()
 	VBROADCASTSS(NewParamAddr("x", 16), x)
 	acc := make([]reg.VecVirtual, vectors)
 	for i := range acc {
-		acc[i] = YMM()
-		VMOVUPS(Mem{Base: base, Disp: 32 * i}, acc[i])
+		acc[i] = vector()
+		VMOVUPS(Mem{Base: base, Disp: bytes * i}, acc[i])
 	}
 	TESTQ(n, n)
 	JZ(LabelRef("store"))
@@ -35,7 +36,7 @@ func fmaLoop() {
 	JNZ(LabelRef("loop"))
 	Label("store")
 	for i := range acc {
-		VMOVUPS(acc[i], Mem{Base: base, Disp: 32 * i})
+		VMOVUPS(acc[i], Mem{Base: base, Disp: bytes * i})
 	}
 	VZEROUPPER()
 	RET()

@@ -1,7 +1,7 @@
 package simd
 
 // FMALanes is how many sums FMALoop works on.
-const FMALanes = 96
+const FMALanes = 192
 
 // FMALoop measures what the processor can do at most: n times acc[i] += acc[i] * x for each of the FMALanes sums, which is 2*FMALanes*n operations on
 // registers alone.

@@ -4,8 +4,11 @@
 
 package simd
 
-// fmaLoopAVX2 is fmaLoop with AVX2 and FMA.
+// fmaLoopAVX2 is fmaLoop with AVX2 and FMA, of 12 vectors.
 func fmaLoopAVX2(n int, acc *float32, x float32)
+
+// fmaLoopAVX512 is fmaLoop with AVX-512, of 12 vectors.
+func fmaLoopAVX512(n int, acc *float32, x float32)
 
 // triadAVX2 is triad with AVX2 and FMA, in blocks of 32 elements.
 func triadAVX2(blocks int, a *float32, b *float32, c *float32, s float32)

@@ -1,19 +1,26 @@
 package simd
 
-// FMAKernel names what FMALoop runs on.
-func FMAKernel() string {
-	if hasAVX2 {
+// Instructions names the vector instructions that the kernels use.
+func Instructions() string {
+	switch {
+	case hasAVX512:
+		return "AVX-512"
+	case hasAVX2:
 		return "AVX2"
 	}
 	return "plain Go"
 }
 
 func fmaLoop(n int, acc *[FMALanes]float32, x float32) {
-	if hasAVX2 {
+	switch {
+	case hasAVX512:
+		fmaLoopAVX512(n, &acc[0], x)
+	case hasAVX2:
 		fmaLoopAVX2(n, &acc[0], x)
-		return
+		fmaLoopAVX2(n, &acc[FMALanes/2], x)
+	default:
+		fmaLoopGo(n, acc, x)
 	}
-	fmaLoopGo(n, acc, x)
 }
 
 func triad(a, b, c []float32, s float32) {

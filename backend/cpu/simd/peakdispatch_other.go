@@ -2,8 +2,8 @@
 
 package simd
 
-// FMAKernel names what FMALoop runs on.
-func FMAKernel() string { return "plain Go" }
+// Instructions names the vector instructions that the kernels use.
+func Instructions() string { return "plain Go" }
 
 func fmaLoop(n int, acc *[FMALanes]float32, x float32) { fmaLoopGo(n, acc, x) }
 
