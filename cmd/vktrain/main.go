@@ -33,10 +33,25 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for an orderly end; a second one kills.
-	context.AfterFunc(ctx, stop)
+	// A write to a pipe that nobody reads any more is an error like others: it must not end a run whose model is not saved.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancelOnSignal(cancel)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// cancelOnSignal lets the first signal ask for an orderly end, and a second one kill; but not SIGHUP, for a terminal that closes may send two.
+func cancelOnSignal(cancel func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup wants it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	go func() {
+		<-signals
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
+		cancel()
+	}()
 }
 
 // run is the program: it returns the exit status.
@@ -47,9 +62,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 			status = statusFailure
 		}
 	}()
-	root := newRoot(stdout, stderr)
+	out := &output{w: stdout}
+	root := newRoot(out, stderr)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if out.err != nil && (err == nil || errors.Is(err, out.err)) {
+		if errors.Is(out.err, syscall.EPIPE) {
+			return 0 // the reader has seen enough
+		}
+		err = fmt.Errorf("the output can't be written: %w", out.err)
+	}
 	switch {
 	case err == nil:
 		return 0
@@ -61,6 +83,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 		return statusUsage
 	}
 	return statusFailure
+}
+
+// output remembers the first error of writing to the standard output, so that commands need not look at each.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(p)
+	o.err = err
+	return n, err
 }
 
 // errInterrupted ends a command that Ctrl-C has stopped, and that has said so.
