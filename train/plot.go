@@ -2,7 +2,9 @@ package train
 
 import (
 	"bytes"
+	"fmt"
 	"image/color"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -11,7 +13,12 @@ import (
 )
 
 // PlotLoss draws the training loss, the validation loss and, if there is one, the floor over the steps, as a PNG.
-func PlotLoss(title string, lines []Metrics, floor *Floor) ([]byte, error) {
+func PlotLoss(title string, lines []Metrics, floor *Floor) (image []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil { // gonum panics at numbers that it can't draw
+			image, err = nil, fmt.Errorf("the plot can't be drawn: %v", p)
+		}
+	}()
 	p := plot.New()
 	p.Title.Text = title
 	p.X.Label.Text = "step"
@@ -25,10 +32,10 @@ func PlotLoss(title string, lines []Metrics, floor *Floor) ([]byte, error) {
 			validation = append(validation, plotter.XY{X: float64(m.Step), Y: m.ValLoss})
 		}
 	}
-	if err := addLine(p, "training", finite(training), color.RGBA{R: 140, G: 170, B: 210, A: 255}, 1); err != nil {
+	if err := addLine(p, "training", drawable(training), color.RGBA{R: 140, G: 170, B: 210, A: 255}, 1); err != nil {
 		return nil, err
 	}
-	validation = finite(validation)
+	validation = drawable(validation)
 	if err := addLine(p, "validation", validation, color.RGBA{R: 200, G: 80, A: 255}, 1.5); err != nil {
 		return nil, err
 	}
@@ -41,20 +48,23 @@ func PlotLoss(title string, lines []Metrics, floor *Floor) ([]byte, error) {
 			return nil, err
 		}
 	}
-	image, err := p.WriterTo(16*vg.Centimeter, 10*vg.Centimeter, "png")
+	png, err := p.WriterTo(16*vg.Centimeter, 10*vg.Centimeter, "png")
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
-	_, err = image.WriteTo(&out)
+	_, err = png.WriteTo(&out)
 	return out.Bytes(), err
 }
 
-// finite leaves out what cannot be drawn.
-func finite(points plotter.XYs) plotter.XYs {
+// mostLoss is far above any loss that is worth a look. With larger ones the axis runs out of digits.
+const mostLoss = 1e9
+
+// drawable leaves out what is not finite or too large to be drawn.
+func drawable(points plotter.XYs) plotter.XYs {
 	var kept plotter.XYs
 	for _, q := range points {
-		if plotter.CheckFloats(q.X, q.Y) == nil {
+		if math.Abs(q.Y) <= mostLoss {
 			kept = append(kept, q)
 		}
 	}

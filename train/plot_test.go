@@ -31,4 +31,10 @@ func TestPlotLossIsAnImageOfWhatItIsGiven(t *testing.T) {
 	require.NotEqual(t, validated, draw(&Floor{Expected: 0.9, Realised: 0.8}))
 	lines[49].Loss, lines[49].ValLoss = math.NaN(), math.Inf(1)
 	draw(nil)
+	for _, loss := range []float64{1e9, 1e18, 1e37, 1e300, math.MaxFloat64, -1e300} {
+		lines = []Metrics{{Step: 1, Loss: loss, Evaluated: true, ValLoss: loss}}
+		draw(nil)
+		lines = append(lines, Metrics{Step: 2, Loss: 4}, Metrics{Step: 3, Loss: loss})
+		draw(&Floor{Realised: 0.8})
+	}
 }

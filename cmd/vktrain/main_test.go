@@ -169,6 +169,23 @@ func TestDivergence(t *testing.T) {
 	require.True(t, strings.HasPrefix(last, "vktrain: "), "one line: %s", last)
 }
 
+func TestALossThatCannotBeDrawn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	status, _, errs := vktrain(small("--set", "z_loss=1e28", "--steps", "2", "--out", "run")...)
+	require.Equal(t, statusFailure, status)
+	require.Contains(t, errs, "vktrain: training diverged at step 1: ")
+	require.NotContains(t, errs, "internal error")
+	require.FileExists(t, filepath.Join("run", "loss.png"))
+	require.NoError(t, os.RemoveAll("run"))
+
+	// What stands in the plot's way takes nothing from the run.
+	out, errOut := new(bytes.Buffer), &trigger{word: "step 1/", do: func() { _ = os.MkdirAll(filepath.Join("run", "loss.png", "x"), 0o777) }}
+	status = run(context.Background(), small("--out", "run"), out, errOut)
+	require.Zero(t, status, errOut.String())
+	require.Contains(t, errOut.String(), "loss.png")
+	require.FileExists(t, filepath.Join("run", "model.safetensors"))
+}
+
 func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o666)) }

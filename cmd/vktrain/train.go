@@ -217,20 +217,20 @@ func runSteps(ctx context.Context, out, progressOut io.Writer, t *train.Trainer,
 	})
 	stop()
 	bar.end()
-	title := filepath.Base(folder.Dir)
-	if err != nil {
-		plotted := folder.WritePlot(title, t.Dataset().Floor)
-		return errors.Join(fmt.Errorf("%w (%s has its config and metrics, and no checkpoint)", err, folder.Dir), plotted)
+	if err == nil && result.Steps > 0 {
+		if err := t.Save(folder.Dir); err != nil {
+			return err
+		}
 	}
-	if err := folder.WritePlot(title, t.Dataset().Floor); err != nil {
-		return err
+	if plotErr := folder.WritePlot(filepath.Base(folder.Dir), t.Dataset().Floor); plotErr != nil {
+		bar.say("%v", plotErr) // the run has its model, or an error of its own
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%s has its config and metrics, and no checkpoint)", err, folder.Dir)
 	}
 	if result.Steps == 0 {
 		row(out, "interrupted", "before the first step: no checkpoint")
 		return errInterrupted
-	}
-	if err := t.Save(folder.Dir); err != nil {
-		return err
 	}
 	writeSummary(out, t, folder, result)
 	if result.Interrupted {
