@@ -64,3 +64,21 @@ func benchProgram(b *testing.B, p *graph.Program) (run func()) {
 		}
 	}
 }
+
+// Cubes, with the pool that programs run on.
+func BenchmarkMatMul(b *testing.B) {
+	for _, n := range []int{512, 1024, 2048} {
+		for name, at := range map[string]graph.MatMulAttr{"NN": {}, "NT": {TransB: true}, "TN": {TransA: true}} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				g := graph.NewBuilder()
+				g.Output("y", g.MatMul(g.Input("x", graph.F32, n, n), g.Input("w", graph.F32, n, n), nil, nil, at))
+				run := benchProgram(b, g.Build("matmul"))
+				run()
+				for b.Loop() {
+					run()
+				}
+				b.ReportMetric(2*float64(n)*float64(n)*float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			})
+		}
+	}
+}
