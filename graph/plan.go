@@ -65,15 +65,34 @@ func spanOf(v *Value) span {
 
 func (s span) overlaps(t span) bool { return s.base == t.base && s.from < t.to && t.from < s.to }
 
-func overlapsAny(s span, list []span) bool {
-	return slices.ContainsFunc(list, s.overlaps)
+// spans are pieces of values' storage, by the base's ID: for each disjoint, and in order.
+type spans map[int][]span
+
+// find gives where in its list the first piece is that ends behind s's start.
+func (l spans) find(s span) int {
+	i, _ := slices.BinarySearchFunc(l[s.base.id], s.from+1, func(t span, at int) int { return cmp.Compare(t.to, at) })
+	return i
+}
+
+func (l spans) overlap(s span) bool {
+	list, i := l[s.base.id], l.find(s)
+	return i < len(list) && s.overlaps(list[i])
+}
+
+func (l spans) add(s span) {
+	list, i := l[s.base.id], l.find(s)
+	j := i
+	for ; j < len(list) && s.overlaps(list[j]); j++ {
+		s.from, s.to = min(s.from, list[j].from), max(s.to, list[j].to)
+	}
+	l[s.base.id] = slices.Replace(list, i, j, s)
 }
 
 // placeBarriers sets a barrier before each node that conflicts with one of its group, and returns each node's group.
 func (pl *Plan) placeBarriers() []int {
 	groups := make([]int, len(pl.prog.nodes))
 	group := 0
-	var reads, writes []span
+	reads, writes := spans{}, spans{}
 	for i, n := range pl.prog.nodes {
 		var r, w []span
 		for _, v := range n.In {
@@ -86,14 +105,18 @@ func (pl *Plan) placeBarriers() []int {
 				w = append(w, spanOf(v))
 			}
 		}
-		conflict := slices.ContainsFunc(r, func(s span) bool { return overlapsAny(s, writes) }) ||
-			slices.ContainsFunc(w, func(s span) bool { return overlapsAny(s, writes) || overlapsAny(s, reads) })
-		if conflict {
+		if slices.ContainsFunc(r, writes.overlap) || slices.ContainsFunc(w, writes.overlap) || slices.ContainsFunc(w, reads.overlap) {
 			pl.barrier[i] = true
 			group++
-			reads, writes = reads[:0], writes[:0]
+			clear(reads)
+			clear(writes)
 		}
-		reads, writes = append(reads, r...), append(writes, w...)
+		for _, s := range r {
+			reads.add(s)
+		}
+		for _, s := range w {
+			writes.add(s)
+		}
 		groups[i] = group
 	}
 	return groups
@@ -198,25 +221,28 @@ func (pl *Plan) placeTemps() {
 		}
 	}
 	slices.SortStableFunc(temps, func(a, b *Value) int { return cmp.Compare(b.Bytes(), a.Bytes()) })
-	var placed []*Value // by offset
+	type place struct {
+		life
+		from, to int
+	}
+	var placed []place // by offset
 	for _, v := range temps {
 		l := pl.life[v.id]
 		size := alignUp(v.Bytes())
 		at := 0
 		for _, w := range placed {
-			lw := pl.life[w.id]
-			if lw.last < l.first || l.last < lw.first {
+			if w.last < l.first || l.last < w.first {
 				continue
 			}
-			if pl.offset[w.id]-at >= size {
+			if w.from-at >= size {
 				break
 			}
-			at = max(at, pl.offset[w.id]+alignUp(w.Bytes()))
+			at = max(at, w.to)
 		}
 		pl.offset[v.id] = at
 		pl.arena = max(pl.arena, at+size)
-		i, _ := slices.BinarySearchFunc(placed, at, func(w *Value, at int) int { return cmp.Compare(pl.offset[w.id], at) })
-		placed = slices.Insert(placed, i, v)
+		i, _ := slices.BinarySearchFunc(placed, at, func(w place, at int) int { return cmp.Compare(w.from, at) })
+		placed = slices.Insert(placed, i, place{l, at, at + size})
 	}
 	for i, home := range pl.home {
 		if home.base == nil {
