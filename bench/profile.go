@@ -185,7 +185,7 @@ func Ops(ctx context.Context, dev backend.Backend, m Model, o OpOptions) (report
 	if err := fits(dev, []Model{m}, step); err != nil {
 		return report, err
 	}
-	t, err := newTrainee(dev, m, step)
+	t, err := newTrainee(ctx, dev, m, step)
 	if err != nil {
 		return report, err
 	}

@@ -49,7 +49,7 @@ func trainResident(t *testing.T) (r resident) {
 	cfg.VocabSize, cfg.DModel, cfg.NLayers, cfg.NHeads, cfg.DFF, cfg.SeqLen, cfg.Tied = 8192, 512, 6, 8, 1408, 128, true
 	dev, err := cpu.New(cpu.Options{Threads: 2})
 	require.NoError(t, err)
-	tr, err := newTrainee(dev, Model{Name: "resident", Config: cfg}, StepOptions{Batch: 2, SeqLen: 128, Steps: 2})
+	tr, err := newTrainee(t.Context(), dev, Model{Name: "resident", Config: cfg}, StepOptions{Batch: 2, SeqLen: 128, Steps: 2})
 	require.NoError(t, err)
 	for range 2 {
 		_, err := tr.step()

@@ -84,7 +84,7 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 		}
 	}()
 	for _, m := range models {
-		t, err := newTrainee(dev, m, o)
+		t, err := newTrainee(ctx, dev, m, o)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ type trainee struct {
 	result   Step
 }
 
-func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
+func newTrainee(ctx context.Context, dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
 	programs, err := m.programs(o)
 	if err != nil {
 		return nil, err
@@ -180,17 +180,17 @@ func newTrainee(dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
 	if c, ok := dev.(interface{ Threads() int }); ok {
 		t.result.Threads = c.Threads()
 	}
-	if err := t.compile(dev); err != nil {
+	if err := t.compile(ctx, dev); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
 }
 
-func (t *trainee) compile(dev backend.Backend) (err error) {
+func (t *trainee) compile(ctx context.Context, dev backend.Backend) (err error) {
 	if t.store, err = dev.NewStore(train.Vars(t.programs...)); err != nil {
 		return err
 	}
-	if err := train.InitParams(t.store, t.cfg, 1); err != nil {
+	if err := train.InitParams(ctx, t.store, t.cfg, 1); err != nil {
 		return err
 	}
 	t.steps, err = train.NewStepper(dev, t.store, t.programs)

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -120,27 +121,51 @@ func ReadInfo(dir string) (Info, error) {
 	return info, nil
 }
 
-// ReadParams writes dir's parameters to a store that has a variable for each. The file must have exactly the parameters of
-// info.Model, in their shapes, and be of the same save as info. Where a variable is f32 any floating-point format in the file will do.
-func ReadParams(dir string, info Info, store backend.Store) (err error) {
+// CheckParams returns an error if dir's file has not exactly the parameters of info.Model, in their shapes, or is not of the same save as info.
+// It reads the header alone: what config.json asks for is not to be trusted, nor memory for it taken, before the file is seen to have it.
+func CheckParams(dir string, info Info) error {
+	f, err := openParams(dir, info)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func openParams(dir string, info Info) (*Safetensors, error) {
 	path := filepath.Join(dir, ModelFile)
 	f, err := OpenSafetensors(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not a whole checkpoint folder: it has no %s", dir, ModelFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := checkParams(f, info); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return f, nil
+}
+
+// ReadParams is CheckParams, and writes the parameters to a store that has a variable for each. Where a variable is f32 any floating-point
+// format in the file will do. It gives up when ctx is done.
+func ReadParams(ctx context.Context, dir string, info Info, store backend.Store) (err error) {
+	f, err := openParams(dir, info)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := checkParams(f, info); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
 	vars := storeVars(store)
 	for _, t := range f.Tensors() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		v, ok := vars[t.Name]
 		if !ok {
 			return fmt.Errorf("checkpoint: the store has no parameter %q", t.Name)
 		}
 		raw, err := readAs(f, t, v.DType)
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return fmt.Errorf("%s: %w", filepath.Join(dir, ModelFile), err)
 		}
 		if err := store.Write(t.Name, raw); err != nil {
 			return err

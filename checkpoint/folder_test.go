@@ -57,7 +57,7 @@ func TestSaveThenRead(t *testing.T) {
 	require.NoError(t, err)
 	info.Format, info.Model = checkpoint.Format, info.Model.Normalize()
 	require.Equal(t, info, got)
-	require.NoError(t, checkpoint.ReadParams(dir, got, to))
+	require.NoError(t, checkpoint.ReadParams(t.Context(), dir, got, to))
 	for i, v := range from.Vars() {
 		raw := make([]byte, v.Bytes())
 		require.NoError(t, to.Read(v.Name, raw))
@@ -91,7 +91,7 @@ func TestReadTakesOtherFloatFormats(t *testing.T) {
 		return raw, nil
 	})
 	require.NoError(t, err)
-	require.NoError(t, checkpoint.ReadParams(dir, info, to))
+	require.NoError(t, checkpoint.ReadParams(t.Context(), dir, info, to))
 	raw := make([]byte, 4*8)
 	require.NoError(t, to.Read("model.norm.weight", raw))
 	require.Equal(t, float32(-2), math.Float32frombits(binary.LittleEndian.Uint32(raw[28:])))
@@ -113,7 +113,7 @@ func TestReadParamsRefusesAnotherModel(t *testing.T) {
 	} {
 		other := info
 		x.change(&other)
-		err := checkpoint.ReadParams(dir, other, s)
+		err := checkpoint.ReadParams(t.Context(), dir, other, s)
 		require.ErrorContains(t, err, x.want)
 		require.ErrorContains(t, err, checkpoint.ModelFile)
 	}
@@ -121,9 +121,9 @@ func TestReadParamsRefusesAnotherModel(t *testing.T) {
 	bigger.NLayers = 3
 	require.ErrorContains(t, checkpoint.Save(dir, checkpoint.Info{Model: bigger}, s), `the store has no parameter "model.layers.2`)
 	require.NoError(t, os.Truncate(filepath.Join(dir, checkpoint.ModelFile), 3000))
-	require.ErrorContains(t, checkpoint.ReadParams(dir, info, s), "cut short")
+	require.ErrorContains(t, checkpoint.ReadParams(t.Context(), dir, info, s), "cut short")
 	require.NoError(t, os.Remove(filepath.Join(dir, checkpoint.ModelFile)))
-	require.ErrorIs(t, checkpoint.ReadParams(dir, info, s), os.ErrNotExist)
+	require.ErrorContains(t, checkpoint.ReadParams(t.Context(), dir, info, s), "is not a whole checkpoint folder: it has no model.safetensors")
 }
 
 func TestReadInfoRefuses(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 
 // maxDim bounds every dimension, and MaxElems the elements of a parameter: indices are 32 bits wide on most devices.
 const (
-	maxDim = 1 << 24
+	maxDim    = 1 << 24
+	maxLayers = 1 << 10 // a training step has some 70 nodes a layer
 
 	MaxElems = math.MaxInt32
 )
@@ -89,8 +90,12 @@ func (c Config) checkSizes() error {
 		if s.value < s.least {
 			return fmt.Errorf("%s: %d is too small: use at least %d", s.key, s.value, s.least)
 		}
-		if s.value > maxDim {
-			return fmt.Errorf("%s: %d is too large: use at most %d", s.key, s.value, maxDim)
+		most := maxDim
+		if s.key == "n_layers" {
+			most = maxLayers
+		}
+		if s.value > most {
+			return fmt.Errorf("%s: %d is too large: use at most %d", s.key, s.value, most)
 		}
 	}
 	if c.QKNorm == QKNormL2 && c.SeqLen < 2 {

@@ -21,6 +21,7 @@ func TestValidateNamesTheKeyAndWhatWouldDo(t *testing.T) {
 		{func(c *model.Config) { c.DModel = -4 }, "d_model: -4 is too small: use at least 1"},
 		{func(c *model.Config) { c.DModel = 1 << 30 }, "d_model: 1073741824 is too large: use at most 16777216"},
 		{func(c *model.Config) { c.NLayers = 0 }, "n_layers: 0 is too small: use at least 1"},
+		{func(c *model.Config) { c.NLayers = 1 << 24 }, "n_layers: 16777216 is too large: use at most 1024"},
 		{func(c *model.Config) { c.NHeads = 0 }, "n_heads: 0 is too small: use at least 1"},
 		{func(c *model.Config) { c.NHeads, c.HeadDim, c.NKVHeads = 5, 0, 0 }, "n_heads: 5 does not divide d_model 12: use 3, 4, 6 or 12, or set head_dim"},
 		{func(c *model.Config) { c.NHeads, c.HeadDim, c.NKVHeads = 4, 0, 0 }, "head_dim: 3 is odd, and RoPE turns pairs: use an even number such as 4, or another n_heads"},

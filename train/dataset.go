@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -40,13 +41,36 @@ const (
 	wholeStories = 256 << 10
 )
 
-// OpenDataset reads or makes the text of a config, trains the tokenizer and cuts both parts into sequences.
-func OpenDataset(cfg Config) (*Dataset, error) {
+// OpenDataset reads or makes the text of a config, trains the tokenizer and cuts both parts into sequences. When ctx is done it returns ctx's
+// error at once, and what it was at comes to its end unseen.
+func OpenDataset(ctx context.Context, cfg Config) (*Dataset, error) {
 	d := &Dataset{cfg: cfg}
-	if cfg.Data.Path == "" {
-		return d, d.openStories()
+	var broken any
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if broken = recover(); broken != nil {
+				done <- nil
+			}
+		}()
+		done <- d.open()
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case err := <-done:
+		if broken != nil {
+			panic(broken)
+		}
+		return d, err
 	}
-	return d, d.openText()
+}
+
+func (d *Dataset) open() error {
+	if d.cfg.Data.Path == "" {
+		return d.openStories()
+	}
+	return d.openText()
 }
 
 // openStories takes the built-in corpus: training and validation text come from streams of their own.
@@ -63,13 +87,7 @@ func (d *Dataset) openStories() error {
 		return err
 	}
 	source := data.NewStories(d.cfg.Seed, "validation")
-	bytes := wholeStories
-	if d.cfg.EvalBatches > 0 {
-		// As much as the evaluation reads, so that the floor is that of the very tokens that the loss is of.
-		targets := d.cfg.EvalBatches * d.cfg.Batch * (d.cfg.SeqLen - d.evalContext())
-		bytes = max(1, int(float64(targets)*float64(textBytes(train))/float64(len(tokens))))
-	}
-	val := source.Docs(bytes)
+	val := source.Docs(d.valStoryBytes(float64(textBytes(train)) / float64(len(tokens))))
 	valTokens := data.Tokens(d.Tokenizer, val)
 	d.Floor = &Floor{Expected: source.Floor(d.Tokenizer), Realised: -source.LogProb() / float64(len(valTokens)-1)}
 	return d.useValidation(valTokens, textBytes(val), 0)
@@ -83,6 +101,16 @@ func (d *Dataset) storyBytes() int {
 		n *= 2
 	}
 	return n
+}
+
+// valStoryBytes is how much validation text a run takes: as much as its evaluation reads, so that the floor is that of the very tokens that the
+// loss is of.
+func (d *Dataset) valStoryBytes(bytesPerToken float64) int {
+	if d.cfg.EvalBatches == 0 {
+		return wholeStories
+	}
+	targets := float64(d.cfg.EvalBatches) * float64(d.cfg.Batch) * float64(d.cfg.SeqLen-d.evalContext())
+	return int(math.Min(math.Max(1, targets*bytesPerToken), mostStories))
 }
 
 // openText reads a file or folder.

@@ -1,7 +1,7 @@
 // Package train is a training run, from a config to a checkpoint that writes text.
 //
 //	cfg, err := train.FromPreset("nano") // or Load of a file's and a command line's assignments
-//	t, err := train.New(cfg, dev)        // text, tokenizer, initial parameters, compiled programs
+//	t, err := train.New(ctx, cfg, dev)   // text, tokenizer, initial parameters, compiled programs
 //	result, err := t.Run(ctx, train.Hooks{Step: func(m train.Metrics) error { ... }})
 //	err = t.Save(dir)                    // OpenCheckpoint reads it
 //

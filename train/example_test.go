@@ -22,7 +22,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer dev.Close()
-	t, err := train.New(cfg, dev)
+	t, err := train.New(context.Background(), cfg, dev)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,11 +1,13 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/model"
 )
 
 // Memory is what programs over one store need on a device, in bytes. It is known before anything is allocated.
@@ -47,6 +49,24 @@ func memory(plan func(*graph.Program) *graph.Plan, programs []*graph.Program) Me
 	return m
 }
 
+// checkFit refuses what a device has no room for, without recording programs: it adds up variables, inputs, and the residual stream of each block, which
+// every recomputation keeps. Where the vocabulary is not known yet it takes the smallest.
+func (c Config) checkFit(info backend.Info) error {
+	m := c.Model.Config
+	if m.VocabSize == 0 {
+		m.VocabSize = minVocab
+	}
+	if _, _, err := c.programOptions().check(m); err != nil {
+		return badKey("", "%v", err)
+	}
+	tokens, params := 4*int64(c.Batch)*int64(c.SeqLen), 4*int64(m.NumParams())
+	least := Memory{Params: params, Moments: 2 * params, Arena: tokens * int64(m.DModel) * int64(m.NLayers), Inputs: 2 * tokens}
+	if c.Accumulation > 1 {
+		least.Accumulators = params
+	}
+	return c.checkMemory(least, info)
+}
+
 // Fixed is what a smaller batch would not change.
 func (m Memory) Fixed() int64 { return m.Params + m.Moments + m.Accumulators }
 
@@ -58,17 +78,46 @@ func (m Memory) Plus(n Memory) Memory {
 	return Memory{m.Params + n.Params, m.Moments + n.Moments, m.Accumulators + n.Accumulators, m.Arena + n.Arena, m.Inputs + n.Inputs}
 }
 
-// Check returns an error if a device has less, which says what to change.
+// MemoryError says that a device has less memory than is needed, and what to change.
+type MemoryError struct {
+	Need   Memory
+	Device backend.Info
+	Remedy string
+}
+
+func (e *MemoryError) Error() string {
+	const gib = 1 << 30
+	return fmt.Sprintf("%.1f GiB are needed, %.1f of them for the parameters and their moments, and %s has %.1f: %s",
+		float64(e.Need.Total())/gib, float64(e.Need.Fixed())/gib, e.Device, float64(e.Device.Memory)/gib, e.Remedy)
+}
+
+// Check returns a *MemoryError if a device has less. Unknown memory is no reason to refuse.
 func (m Memory) Check(info backend.Info) error {
-	need, have := m.Total(), info.Memory
-	if have == 0 || need <= have {
+	if info.Memory == 0 || m.Total() <= info.Memory {
 		return nil
 	}
-	const gib = 1 << 30
 	remedy := "use a smaller batch with more accumulation, or a smaller seq_len, or recompute: block"
-	if m.Fixed() > have {
+	if m.Fixed() > info.Memory {
 		remedy = "use a smaller model"
 	}
-	return fmt.Errorf("the run needs %.1f GiB, %.1f of them for the parameters and their moments, and %s has %.1f: %s",
-		float64(need)/gib, float64(m.Fixed())/gib, info, float64(have)/gib, remedy)
+	return &MemoryError{m, info, remedy}
+}
+
+// checkMemory is Memory.Check with only those remedies that the config has not taken yet.
+func (c Config) checkMemory(m Memory, info backend.Info) error {
+	err := m.Check(info)
+	var short *MemoryError
+	if !errors.As(err, &short) || m.Fixed() > info.Memory {
+		return err
+	}
+	var ways []string
+	if c.Batch > 1 {
+		ways = append(ways, "a smaller batch with more accumulation")
+	}
+	ways = append(ways, "a smaller seq_len")
+	if c.Recompute != model.RecomputeBlock {
+		ways = append(ways, "recompute: block")
+	}
+	short.Remedy = "use " + orList(append(ways, "a smaller model"))
+	return err
 }

@@ -29,13 +29,17 @@ type Trainer struct {
 	tokens int64 // read
 }
 
-// New opens the data, makes the initial parameters and compiles the programs on a device, which the caller closes after the Trainer.
-func New(cfg Config, dev backend.Backend) (*Trainer, error) {
+// New opens the data, makes the initial parameters and compiles the programs on a device, which the caller closes after the Trainer. It gives
+// up when ctx is done.
+func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cfg = cfg.Resolve()
-	d, err := OpenDataset(cfg)
+	if err := cfg.checkFit(dev.Info()); err != nil { // before the data is read
+		return nil, err
+	}
+	d, err := OpenDataset(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -46,28 +50,34 @@ func New(cfg Config, dev backend.Backend) (*Trainer, error) {
 		return nil, badKey("model.vocab_size", "%d is under the tokenizer's %d tokens: use 0 to take those, or a smaller data.vocab_size", cfg.Model.VocabSize, v)
 	}
 	t := &Trainer{cfg: cfg, dev: dev, data: d}
-	if err := t.compile(); err != nil {
+	if err := t.compile(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-func (t *Trainer) compile() error {
+func (t *Trainer) compile(ctx context.Context) error {
+	if err := t.cfg.checkFit(t.dev.Info()); err != nil { // with the tokenizer's vocabulary
+		return err
+	}
 	o, m := t.cfg.programOptions(), t.cfg.Model.Config
 	programs, err := StepperPrograms(m, o, t.cfg.Accumulation)
 	if err != nil {
 		return err
 	}
-	if err := MemoryOn(t.dev, programs...).Check(t.dev.Info()); err != nil {
+	if err := t.cfg.checkMemory(MemoryOn(t.dev, programs...), t.dev.Info()); err != nil {
 		return err
 	}
 	if t.store, err = t.dev.NewStore(Vars(programs...)); err != nil {
 		return err
 	}
-	if err := InitParams(t.store, m, t.cfg.Seed); err != nil {
+	if err := InitParams(ctx, t.store, m, t.cfg.Seed); err != nil {
 		return err
 	}
 	if t.steps, err = NewStepper(t.dev, t.store, programs); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if t.eval, err = NewEvaluator(t.dev, t.store, m, o); err != nil {
@@ -77,12 +87,15 @@ func (t *Trainer) compile() error {
 	return err
 }
 
-// InitParams writes a seed's initial parameters to a store.
-func InitParams(s backend.Store, m model.Config, seed uint64) error {
+// InitParams writes a seed's initial parameters to a store. It gives up when ctx is done.
+func InitParams(ctx context.Context, s backend.Store, m model.Config, seed uint64) error {
 	var x []float32
 	for _, p := range m.Params() {
 		v := graph.Var{Name: p.Name, DType: graph.F32, Shape: p.Shape}
 		err := backend.WriteParts(s, v, func(part []byte, offset int) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			x = slices.Grow(x[:0], len(part)/4)[:len(part)/4]
 			p.Init(seed, offset/4, x)
 			appendFloats(part[:0], x)

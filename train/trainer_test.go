@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/conformance/reference"
 	"github.com/vktrain/vktrain/checkpoint"
+	"github.com/vktrain/vktrain/graph"
 )
 
 // smallRun is a config that the interpreter trains in a moment.
@@ -28,7 +30,7 @@ func smallRun(t *testing.T, more ...string) Config {
 
 // train runs a config to its end and gives its lines, without the times.
 func trainAll(t *testing.T, cfg Config) (lines []Metrics, samples []string, r Result) {
-	tr, err := New(cfg, reference.NewBackend())
+	tr, err := New(context.Background(), cfg, reference.NewBackend())
 	require.NoError(t, err)
 	r, err = tr.Run(context.Background(), Hooks{
 		Step: func(m Metrics) error {
@@ -69,7 +71,7 @@ func TestARunReportsEachStepOnce(t *testing.T) {
 }
 
 func TestTheWrittenConfigGivesTheSameRun(t *testing.T) {
-	tr, err := New(smallRun(t, "accumulation=2", "model.qk_norm=l2", "z_loss=1e-3"), reference.NewBackend())
+	tr, err := New(context.Background(), smallRun(t, "accumulation=2", "model.qk_norm=l2", "z_loss=1e-3"), reference.NewBackend())
 	require.NoError(t, err)
 	text, err := tr.Config().YAML()
 	require.NoError(t, err)
@@ -95,7 +97,7 @@ func TestAccumulatedRunIsTheRunOfLargerBatches(t *testing.T) {
 }
 
 func TestAnInterruptedRunKeepsItsStep(t *testing.T) {
-	tr, err := New(smallRun(t), reference.NewBackend())
+	tr, err := New(context.Background(), smallRun(t), reference.NewBackend())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var lines []Metrics
@@ -120,7 +122,7 @@ func TestAnInterruptedRunKeepsItsStep(t *testing.T) {
 
 func TestACheckpointWritesWhatTheTrainerWrites(t *testing.T) {
 	dev := reference.NewBackend()
-	tr, err := New(smallRun(t, "steps=2"), dev)
+	tr, err := New(context.Background(), smallRun(t, "steps=2"), dev)
 	require.NoError(t, err)
 	_, err = tr.Run(context.Background(), Hooks{})
 	require.NoError(t, err)
@@ -130,7 +132,7 @@ func TestACheckpointWritesWhatTheTrainerWrites(t *testing.T) {
 	want, err := tr.Write(context.Background(), ask)
 	require.NoError(t, err)
 	require.NotEmpty(t, want)
-	c, err := OpenCheckpoint(dir, dev)
+	c, err := OpenCheckpoint(context.Background(), dir, dev)
 	require.NoError(t, err)
 	var pieces strings.Builder
 	ask.Each = func(text string) error { pieces.WriteString(text); return nil }
@@ -145,12 +147,46 @@ func TestACheckpointWritesWhatTheTrainerWrites(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.NoError(t, tr.Close())
 	require.NoError(t, os.Remove(filepath.Join(dir, checkpoint.TokenizerFile)))
-	_, err = OpenCheckpoint(dir, dev)
+	_, err = OpenCheckpoint(context.Background(), dir, dev)
 	require.Error(t, err)
 }
 
+// untouched is a device that nothing may be asked of.
+type untouched struct{ *reference.Backend }
+
+func (untouched) NewStore([]graph.Var) (backend.Store, error) { panic("memory was taken") }
+
+func TestAHostileCheckpointTakesNoMemory(t *testing.T) {
+	tr, err := New(context.Background(), smallRun(t, "steps=1"), reference.NewBackend())
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, tr.Save(dir))
+	require.NoError(t, tr.Close())
+	good, err := os.ReadFile(filepath.Join(dir, checkpoint.ConfigFile))
+	require.NoError(t, err)
+	for _, x := range []struct{ key, value, want string }{
+		{"d_ff", "10000000", "has the shape"},
+		{"n_layers", "1000000", "n_layers: 1000000 is too large: use at most 1024"},
+		{"n_layers", "1024", "is missing"},
+		{"vocab_size", "16777216", "has the shape"},
+	} {
+		bad := regexp.MustCompile(`("`+x.key+`": )\d+`).ReplaceAll(good, []byte("${1}"+x.value))
+		require.NotEqual(t, good, bad)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.ConfigFile), bad, 0o666))
+		_, err = OpenCheckpoint(context.Background(), dir, untouched{reference.NewBackend()})
+		require.ErrorContains(t, err, x.want)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.ConfigFile), good, 0o666))
+	_, err = OpenCheckpoint(context.Background(), dir, narrow{reference.NewBackend(), 1000})
+	require.ErrorContains(t, err, "take another device")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = OpenCheckpoint(ctx, dir, reference.NewBackend())
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 func TestDivergenceNamesTheStepAndTheRemedy(t *testing.T) {
-	tr, err := New(smallRun(t, "lr=1e30", "min_lr=1e30", "warmup=0", "clip=0", "weight_decay=0"), reference.NewBackend())
+	tr, err := New(context.Background(), smallRun(t, "lr=1e30", "min_lr=1e30", "warmup=0", "clip=0", "weight_decay=0"), reference.NewBackend())
 	require.NoError(t, err)
 	var lines []Metrics
 	_, err = tr.Run(context.Background(), Hooks{Step: func(m Metrics) error { lines = append(lines, m); return nil }})
@@ -161,7 +197,7 @@ func TestDivergenceNamesTheStepAndTheRemedy(t *testing.T) {
 	require.NoError(t, tr.Close())
 
 	for key, want := range map[string]string{"eval_every": "the validation loss is NaN", "sample_every": "the logits of a sample are not finite"} {
-		tr, err = New(smallRun(t, "lr=1e30", "warmup=0", "weight_decay=0", "eval_every=0", "sample_every=0", key+"=1"), reference.NewBackend())
+		tr, err = New(context.Background(), smallRun(t, "lr=1e30", "warmup=0", "weight_decay=0", "eval_every=0", "sample_every=0", key+"=1"), reference.NewBackend())
 		require.NoError(t, err)
 		_, err = tr.Run(context.Background(), Hooks{Sample: func(int, string) error { return nil }})
 		require.ErrorContains(t, err, "training diverged at step 1: "+want)
@@ -171,7 +207,7 @@ func TestDivergenceNamesTheStepAndTheRemedy(t *testing.T) {
 }
 
 func TestAHooksErrorEndsTheRun(t *testing.T) {
-	tr, err := New(smallRun(t), reference.NewBackend())
+	tr, err := New(context.Background(), smallRun(t), reference.NewBackend())
 	require.NoError(t, err)
 	full := errors.New("the disk is full")
 	_, err = tr.Run(context.Background(), Hooks{Step: func(Metrics) error { return full }})
@@ -180,7 +216,7 @@ func TestAHooksErrorEndsTheRun(t *testing.T) {
 }
 
 func TestVocabularies(t *testing.T) {
-	tr, err := New(smallRun(t, "model.vocab_size=288", "steps=1"), reference.NewBackend())
+	tr, err := New(context.Background(), smallRun(t, "model.vocab_size=288", "steps=1"), reference.NewBackend())
 	require.NoError(t, err, "a model may have more rows than the tokenizer has tokens")
 	_, err = tr.Run(context.Background(), Hooks{})
 	require.NoError(t, err)
@@ -188,7 +224,7 @@ func TestVocabularies(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, text)
 	require.NoError(t, tr.Close())
-	_, err = New(smallRun(t, "model.vocab_size=270"), reference.NewBackend())
+	_, err = New(context.Background(), smallRun(t, "model.vocab_size=270"), reference.NewBackend())
 	require.ErrorContains(t, err, "model.vocab_size: 270 is under the tokenizer's 280 tokens")
 }
 
@@ -205,11 +241,23 @@ func (n narrow) Info() backend.Info {
 }
 
 func TestARunThatCannotFitIsRefused(t *testing.T) {
-	_, err := New(smallRun(t), narrow{reference.NewBackend(), 1000})
+	_, err := New(context.Background(), smallRun(t), narrow{reference.NewBackend(), 1000})
 	require.ErrorContains(t, err, "use a smaller model")
-	_, err = New(smallRun(t, "batch=64"), narrow{reference.NewBackend(), 1 << 20})
-	require.ErrorContains(t, err, "use a smaller batch with more accumulation, or a smaller seq_len")
-	tr, err := New(smallRun(t), narrow{reference.NewBackend(), 1 << 30})
+	big := smallRun(t, "model.n_layers=1000", "model.d_model=1536", "data.path=absent")
+	_, err = New(context.Background(), big, narrow{reference.NewBackend(), 1 << 30})
+	require.ErrorContains(t, err, "use a smaller model", "before the data is read, or a program recorded")
+	long := smallRun(t, "batch=4096", "seq_len=4096", "data.path=absent")
+	_, err = New(context.Background(), long, narrow{reference.NewBackend(), 1 << 30})
+	require.ErrorContains(t, err, "use a smaller batch")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = New(ctx, smallRun(t), reference.NewBackend())
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = New(context.Background(), smallRun(t, "batch=64"), narrow{reference.NewBackend(), 1 << 20})
+	require.ErrorContains(t, err, "use a smaller batch with more accumulation, a smaller seq_len, recompute: block or a smaller model")
+	_, err = New(context.Background(), smallRun(t, "batch=1", "seq_len=2048", "recompute=block"), narrow{reference.NewBackend(), 1 << 20})
+	require.ErrorContains(t, err, ": use a smaller seq_len or a smaller model", "what is not done already")
+	tr, err := New(context.Background(), smallRun(t), narrow{reference.NewBackend(), 1 << 30})
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())
 }

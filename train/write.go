@@ -106,8 +106,8 @@ type Checkpoint struct {
 	generate  *Generator
 }
 
-// OpenCheckpoint reads a folder that a run has left.
-func OpenCheckpoint(dir string, dev backend.Backend) (*Checkpoint, error) {
+// OpenCheckpoint reads a folder that a run has left. It gives up when ctx is done.
+func OpenCheckpoint(ctx context.Context, dir string, dev backend.Backend) (*Checkpoint, error) {
 	info, err := checkpoint.ReadInfo(dir)
 	if err != nil {
 		return nil, err
@@ -119,15 +119,21 @@ func OpenCheckpoint(dir string, dev backend.Backend) (*Checkpoint, error) {
 	if tok.VocabSize() > info.Model.VocabSize {
 		return nil, fmt.Errorf("%s: the tokenizer has %d tokens, the model %d: they are not of one run", dir, tok.VocabSize(), info.Model.VocabSize)
 	}
+	if err := checkpoint.CheckParams(dir, info); err != nil { // before config.json makes us take memory
+		return nil, err
+	}
 	c := &Checkpoint{Info: info, Tokenizer: tok}
 	p, err := LogitsProgram(info.Model, ProgramOptions{Batch: 1})
 	if err != nil {
 		return nil, err
 	}
+	if need := MemoryOn(dev, p); need.Check(dev.Info()) != nil {
+		return nil, fmt.Errorf("%s: %w", dir, &MemoryError{need, dev.Info(), "take another device, or train a smaller model"})
+	}
 	if c.store, err = dev.NewStore(p.Vars()); err != nil {
 		return nil, err
 	}
-	if err := checkpoint.ReadParams(dir, info, c.store); err != nil {
+	if err := checkpoint.ReadParams(ctx, dir, info, c.store); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	if c.generate, err = NewGenerator(dev, c.store, info.Model); err != nil {

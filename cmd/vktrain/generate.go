@@ -49,7 +49,10 @@ func generate(ctx context.Context, out io.Writer, dir string, f generateFlags) (
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	model, err := train.OpenCheckpoint(dir, dev)
+	model, err := train.OpenCheckpoint(ctx, dir, dev)
+	if errors.Is(err, context.Canceled) {
+		return errInterrupted
+	}
 	if err != nil {
 		return err
 	}

@@ -156,6 +156,17 @@ func (w *trigger) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
+func TestInterruptedBeforeTheFirstStep(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, args := range [][]string{small("--out", "run"), {"plan", "--device", "cpu"}} {
+		var out, errs bytes.Buffer
+		require.Equal(t, statusInterrupted, run(ctx, args, &out, &errs), "%v: %s", args, errs.String())
+	}
+	require.NoDirExists(t, "run")
+}
+
 func TestDivergence(t *testing.T) {
 	t.Chdir(t.TempDir())
 	status, _, errs := vktrain(small("--set", "lr=1e30", "--set", "min_lr=1e30", "--set", "warmup=0", "--set", "weight_decay=0", "--out", "run")...)
@@ -214,6 +225,9 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"train", "--set", "laerning=1"}, 2, `unknown key "laerning"`},
 		{[]string{"train", "--set", "stpes=1"}, 2, `unknown key "stpes": did you mean steps?`},
 		{[]string{"train", "--set", "model.n_heads=7", "--set", "model.head_dim=0"}, 2, `model.n_heads: 7 does not divide`},
+		{[]string{"train", "--set", "model.n_layers=16777216"}, 2, `model.n_layers: 16777216 is too large: use at most 1024`},
+		{[]string{"train", "--device", "cpu", "--set", "batch=100000"}, 2, `too many elements for one tensor: use a smaller batch and accumulate`},
+		{[]string{"plan", "--set", "model.n_layers=2500"}, 2, `model.n_layers: 2500 is too large: use at most 1024`},
 		{[]string{"train", "--set", "model.n_layers=0"}, 2, `model.n_layers: 0 is too small: use at least 1`},
 		{[]string{"train", "--set", "model.vocab_size=5"}, 2, `model.vocab_size: 5 is under the tokenizer's`},
 		{[]string{"train", "--device", "tpu"}, 2, `device: "tpu" is unknown: use auto, cpu, vulkan, or vulkan:N`},

@@ -106,7 +106,7 @@ func runPlan(ctx context.Context, out, progressOut io.Writer, all []train.Assign
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	plan, err := planFor(dev, cfg, choices)
+	plan, err := planFor(ctx, dev, cfg, choices)
 	if err != nil {
 		return err
 	}
@@ -144,13 +144,16 @@ func recomputeChoices(names []string) ([]model.Recompute, error) {
 	return choices, nil
 }
 
-func planFor(dev backend.Backend, cfg train.Config, choices []model.Recompute) (planJSON, error) {
+func planFor(ctx context.Context, dev backend.Backend, cfg train.Config, choices []model.Recompute) (planJSON, error) {
 	p := planJSON{
 		Device: dev.Info().String(), DeviceMemory: dev.Info().Memory, Preset: cfg.Model.Preset, Params: cfg.Model.NumParams(), VocabSize: cfg.Model.VocabSize,
 		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Accumulation: cfg.Accumulation,
 		ModelFLOPs: cfg.Model.CausalFLOPsPerToken(cfg.SeqLen) * float64(cfg.TokensPerStep()),
 	}
 	for _, r := range choices {
+		if ctx.Err() != nil {
+			return p, errInterrupted
+		}
 		cfg.Recompute = r
 		step, err := train.PlanStep(dev, cfg)
 		if err != nil {

@@ -130,7 +130,11 @@ func runTraining(ctx context.Context, out, progressOut io.Writer, all []train.As
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	trainer, err := train.New(cfg, dev)
+	trainer, err := train.New(ctx, cfg, dev)
+	if errors.Is(err, context.Canceled) {
+		row(out, "interrupted", "before the first step: there is no run")
+		return errInterrupted
+	}
 	if err != nil {
 		return err
 	}
