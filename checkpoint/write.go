@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -98,23 +99,33 @@ func encodeHeader(tensors []TensorInfo, metadata map[string]string) ([]byte, []i
 	return b.Bytes(), sizes, nil
 }
 
-// WriteFile replaces a file atomically with what write writes: it goes to another file of the same folder, which takes the name once it
-// is on the disk. After an error the old file is as it was.
+// WriteFile replaces a file atomically with what write writes: it goes to another file of the same folder, which takes the name and the
+// permissions once it is on the disk. After an error the old file is as it was. A link stays, and its target is replaced; what is no
+// regular file, such as a pipe or a device, is written to as it is.
 func WriteFile(path string, write func(w io.Writer) error) (err error) {
-	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:8])
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing %s: %w", path, err)
+		}
+	}()
+	target, old, err := writeTarget(path)
 	if err != nil {
 		return err
 	}
-	defer func() {
+	if target == "" {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 		if err != nil {
-			err = errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(temp))
+			return err
 		}
-	}()
-	w := bufio.NewWriterSize(f, 1<<20)
-	err = write(w)
-	if err == nil {
-		err = w.Flush()
+		return errors.Join(writeBuffered(f, write), f.Close())
+	}
+	f, err := createBeside(target)
+	if err != nil {
+		return err
+	}
+	err = writeBuffered(f, write)
+	if err == nil && old != nil {
+		err = f.Chmod(old.Mode().Perm())
 	}
 	if err == nil {
 		err = f.Sync()
@@ -122,14 +133,73 @@ func WriteFile(path string, write func(w io.Writer) error) (err error) {
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
+	if err == nil {
+		err = os.Rename(f.Name(), target)
+	}
 	if err != nil {
-		return err
+		return errors.Join(err, os.Remove(f.Name()))
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	syncDir(filepath.Dir(path))
+	syncDir(filepath.Dir(target))
 	return nil
+}
+
+// CheckWrite returns an error if WriteFile could not write to path, and leaves everything as it is.
+func CheckWrite(path string) error {
+	target, _, err := writeTarget(path)
+	if err == nil && target != "" {
+		var f *os.File
+		if f, err = createBeside(target); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s can't be written: %w", path, withoutPath(err))
+	}
+	return nil
+}
+
+// writeTarget gives the regular file, or the free name, that a path stands for, and what is there: nil for a free name. No target is for what must
+// be written in place.
+func writeTarget(path string) (target string, old fs.FileInfo, err error) {
+	old, err = os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, linkErr := os.Lstat(path); linkErr == nil { // to a file that is not there yet
+			return "", nil, nil
+		}
+		return path, nil, nil
+	}
+	switch {
+	case err != nil:
+		return "", nil, err
+	case old.IsDir():
+		return "", nil, errors.New("it is a folder: give a file")
+	case !old.Mode().IsRegular():
+		return "", nil, nil
+	}
+	target, err = filepath.EvalSymlinks(path)
+	return target, old, err
+}
+
+func createBeside(path string) (*os.File, error) {
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:8])
+	return os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+}
+
+func writeBuffered(f *os.File, write func(w io.Writer) error) error {
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := write(w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// withoutPath is the reason of an error alone, for messages that have the path.
+func withoutPath(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // syncDir makes a rename in the folder last through a power cut, where the system can: an error only means that it cannot.
