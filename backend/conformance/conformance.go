@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -70,8 +71,19 @@ func allCases(o Options) ([]testCase, error) {
 	return append(list, models...), err
 }
 
-// Check runs every case on a backend. The error is of options that make no sense; what fails is in the report.
-func Check(b backend.Backend, o Options) (*Report, error) {
+// GroupError is a group in Options.Only that there is not.
+type GroupError struct {
+	Name   string
+	Groups []string // that there are
+}
+
+func (e *GroupError) Error() string {
+	return fmt.Sprintf("conformance has no group %q: its groups are %s", e.Name, strings.Join(e.Groups, ", "))
+}
+
+// Check runs every case on a backend. What fails is in the report; the error is a *GroupError, of golden models that can't be had, or ctx's:
+// when that is done Check ends after the case that it is at, and the report has those that ran.
+func Check(ctx context.Context, b backend.Backend, o Options) (*Report, error) {
 	cases, err := selectCases(o)
 	if err != nil {
 		return nil, err
@@ -82,6 +94,9 @@ func Check(b backend.Backend, o Options) (*Report, error) {
 	r := &Report{Device: b.Info().String(), Seed: o.Seed}
 	start := time.Now()
 	for i, c := range cases {
+		if ctx.Err() != nil {
+			return r, ctx.Err()
+		}
 		if o.Progress != nil {
 			o.Progress(i, len(cases), c.Case)
 		}
@@ -111,7 +126,7 @@ func selectCases(o Options) ([]testCase, error) {
 	var list []testCase
 	for _, name := range o.Only {
 		if byGroup[name] == nil {
-			return nil, fmt.Errorf("conformance has no group %q: its groups are %s", name, strings.Join(groups, ", "))
+			return nil, &GroupError{name, groups}
 		}
 		list = append(list, byGroup[name]...)
 	}

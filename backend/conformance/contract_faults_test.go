@@ -208,7 +208,7 @@ func TestKitSeesABrokenContract(t *testing.T) {
 func TestUnsupportedOperators(t *testing.T) {
 	lacking := refusing{reference.NewBackend()}
 	for _, allow := range []bool{false, true} {
-		r, err := Check(lacking, Options{Only: []string{"cast", "add"}, AllowUnsupported: allow})
+		r, err := Check(t.Context(), lacking, Options{Only: []string{"cast", "add"}, AllowUnsupported: allow})
 		if err != nil || r.Passed() != allow {
 			t.Fatalf("allowed %t: passed %t, %v", allow, r.Passed(), err)
 		}

@@ -36,11 +36,15 @@ func goldenFiles(folder string) (fs.FS, error) {
 func goldenNames(files fs.FS) ([]string, error) {
 	raw, err := fs.ReadFile(files, "index.json")
 	if err != nil {
-		return nil, fmt.Errorf("golden models: %w: the folder must hold index.json, and NAME.json and NAME.safetensors for each name in it", err)
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
+		return nil, fmt.Errorf("index.json can't be read (%w): the folder must hold it, and NAME.json and NAME.safetensors for each name in it", err)
 	}
 	var names []string
-	if err := json.Unmarshal(raw, &names); err != nil {
-		return nil, fmt.Errorf("golden models: index.json: %w", err)
+	if json.Unmarshal(raw, &names) != nil || len(names) == 0 {
+		return nil, errors.New(`index.json is no list of names: it must hold at least one, as in ["a", "b"]`)
 	}
 	return names, nil
 }
@@ -345,7 +349,7 @@ func goldenCases(folder string) ([]testCase, error) {
 	}
 	names, err := goldenNames(files)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("golden models in %s: %w", folder, err)
 	}
 	var list []testCase
 	for _, name := range names {

@@ -44,6 +44,10 @@ func TestGoldenModelsInFloat64(t *testing.T) {
 func TestGoldenFoldersThatAreNone(t *testing.T) {
 	_, err := goldenCases(t.TempDir())
 	require.ErrorContains(t, err, "index.json")
+	for _, index := range []string{"[]", "null", "{}", `"a"`, "[1]", "", "["} {
+		_, err := goldenNames(fstest.MapFS{"index.json": {Data: []byte(index)}})
+		require.EqualError(t, err, `index.json is no list of names: it must hold at least one, as in ["a", "b"]`, index)
+	}
 	good, err := goldenFiles("")
 	require.NoError(t, err)
 	model, err := fs.ReadFile(good, "peri_rms_odd.json")

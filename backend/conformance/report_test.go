@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"strings"
@@ -14,7 +15,7 @@ import (
 func TestCheckReports(t *testing.T) {
 	var seen []string
 	total := 0
-	r, err := Check(reference.NewBackend(), Options{Seed: 5, Only: []string{"add", "fill"}, Progress: func(done, n int, c Case) {
+	r, err := Check(t.Context(), reference.NewBackend(), Options{Seed: 5, Only: []string{"add", "fill"}, Progress: func(done, n int, c Case) {
 		require.Equal(t, len(seen), done)
 		seen, total = append(seen, c.Group), n
 	}})
@@ -28,10 +29,19 @@ func TestCheckReports(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &back))
 	require.Equal(t, *r, back)
 
-	_, err = Check(reference.NewBackend(), Options{Only: []string{"nope"}})
+	_, err = Check(t.Context(), reference.NewBackend(), Options{Only: []string{"nope"}})
 	require.ErrorContains(t, err, `no group "nope"`)
-	_, err = Check(reference.NewBackend(), Options{Golden: "no/such/folder"})
+	_, err = Check(t.Context(), reference.NewBackend(), Options{Golden: "no/such/folder"})
 	require.ErrorContains(t, err, "index.json")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err = Check(ctx, reference.NewBackend(), Options{Only: []string{"add"}, Progress: func(done, _ int, _ Case) {
+		if done == 1 {
+			cancel()
+		}
+	}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, r.Results, 2, "the case in progress ends")
 }
 
 func TestReportPrintsEachGroup(t *testing.T) {

@@ -126,7 +126,7 @@ func newBenchPeakCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			return benchPeak(c.OutOrStdout(), f.options.Threads, asJSON)
+			return benchPeak(c.Context(), c.OutOrStdout(), f.options.Threads, asJSON)
 		},
 	}
 	f.addThreads(c)
@@ -135,15 +135,20 @@ func newBenchPeakCommand() *cobra.Command {
 }
 
 // benchPeak measures with one thread, two, four and so on, and with all.
-func benchPeak(out io.Writer, threads int, asJSON bool) error {
+func benchPeak(ctx context.Context, out io.Writer, threads int, asJSON bool) error {
 	if threads == 0 {
 		threads = cpu.DefaultThreads()
 	}
 	var peaks []bench.Peak
-	for n := 1; n < threads; n *= 2 {
+	for n := 1; ; n = min(2*n, threads) {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
 		peaks = append(peaks, bench.MeasurePeak(n))
+		if n == threads {
+			break
+		}
 	}
-	peaks = append(peaks, bench.MeasurePeak(threads))
 	if asJSON {
 		return writeJSON(out, peaks)
 	}

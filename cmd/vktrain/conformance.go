@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -29,7 +29,7 @@ func newConformanceCommand() *cobra.Command {
 		Short: "Prove that a device computes what it should",
 		Args:  arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return runConformance(c.OutOrStdout(), c.ErrOrStderr(), f)
+			return runConformance(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), f)
 		},
 	}
 	f.device.add(c)
@@ -40,15 +40,10 @@ func newConformanceCommand() *cobra.Command {
 	return c
 }
 
-func runConformance(out, progressOut io.Writer, f conformanceFlags) (err error) {
-	if golden := f.options.Golden; golden != "" {
-		if _, err := os.Stat(filepath.Join(golden, "index.json")); err != nil {
-			return fmt.Errorf("%s has no index.json: give a folder of golden models", golden)
-		}
-	}
-	if folder := filepath.Dir(f.json); f.json != "" {
-		if _, err := os.Stat(folder); err != nil {
-			return fmt.Errorf("%s can't be written: there is no folder %s", f.json, folder)
+func runConformance(ctx context.Context, out, progressOut io.Writer, f conformanceFlags) (err error) {
+	if f.json != "" {
+		if err := checkpoint.CheckWrite(f.json); err != nil { // rather than after the whole check
+			return err
 		}
 	}
 	dev, why, err := f.device.open()
@@ -60,17 +55,23 @@ func runConformance(out, progressOut io.Writer, f conformanceFlags) (err error) 
 		row(out, "device", "%s; auto: %s", dev.Info(), oneLine(why))
 	}
 	f.options.Progress = caseProgress(progressOut)
-	report, err := conformance.Check(dev, f.options)
-	if err != nil {
-		return usagef("%v", err)
-	}
-	if _, err := report.WriteTo(out); err != nil {
+	report, err := conformance.Check(ctx, dev, f.options)
+	switch {
+	case errors.Is(err, context.Canceled):
+		row(out, "interrupted", "after %s: there is no verdict", counted(len(report.Results), "case"))
+		return errInterrupted
+	case errors.As(err, new(*conformance.GroupError)):
+		return usagef("--only: %v", err)
+	case err != nil:
 		return err
 	}
 	if f.json != "" {
 		if err := writeReport(f.json, report); err != nil {
 			return err
 		}
+	}
+	if _, err := report.WriteTo(out); err != nil {
+		return err
 	}
 	if failed := len(report.Failures()); failed > 0 {
 		return fmt.Errorf("%s does not conform: %d of %d cases fail, as listed above; seed %d repeats them", dev.Info(), failed, len(report.Results), report.Seed)

@@ -160,7 +160,8 @@ func TestInterruptedBeforeTheFirstStep(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, args := range [][]string{small("--out", "run"), {"plan", "--device", "cpu"}} {
+	for _, args := range [][]string{small("--out", "run"), {"plan", "--device", "cpu"}, {"conformance", "--device", "cpu"}, {"bench", "peak"},
+		{"bench", "step", "--preset", "bench-a", "--device", "cpu"}} {
 		var out, errs bytes.Buffer
 		require.Equal(t, statusInterrupted, run(ctx, args, &out, &errs), "%v: %s", args, errs.String())
 	}
@@ -206,6 +207,8 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	write("broken.yaml", "a: [1\n")
 	write("sizes.yaml", "model:\n  preset: nano\n  d_model: 64\n")
 	require.NoError(t, os.Mkdir("emptyfolder", 0o777))
+	require.NoError(t, os.Mkdir("goldenless", 0o777))
+	write(filepath.Join("goldenless", "index.json"), "[]")
 	for _, c := range []struct {
 		args   []string
 		status int
@@ -283,8 +286,12 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"plan", "--steps", "0"}, 2, `--steps: 0 is too small`},
 		{[]string{"devices", "now"}, 2, `"now" is one argument too many`},
 		{[]string{"conformance", "--device", "tpu"}, 2, `device: "tpu" is unknown`},
-		{[]string{"conformance", "--device", "cpu", "--golden", "absent"}, 1, `absent has no index.json: give a folder of golden models`},
-		{[]string{"conformance", "--device", "cpu", "--json", filepath.Join("absent", "r.json")}, 1, `there is no folder absent`},
+		{[]string{"conformance", "--device", "cpu", "--golden", "absent"}, 1, `golden models in absent: index.json can't be read (no such file or directory)`},
+		{[]string{"conformance", "--device", "cpu", "--json", filepath.Join("absent", "r.json")}, 1, `can't be written: no such file or directory`},
+		{[]string{"conformance", "--device", "cpu", "--json", "emptyfolder"}, 1, `emptyfolder can't be written: it is a folder: give a file`},
+		{[]string{"conformance", "--device", "cpu", "--json", "empty.txt/x"}, 1, `can't be written: not a directory`},
+		{[]string{"conformance", "--device", "cpu", "--golden", "goldenless"}, 1, `golden models in goldenless: index.json is no list of names`},
+		{[]string{"conformance", "--device", "cpu", "--golden", "empty.txt"}, 1, `golden models in empty.txt: index.json can't be read`},
 		{[]string{"conformance", "--device", "cpu", "--only", "nothing"}, 2, `nothing`},
 	} {
 		status, out, errs := vktrain(c.args...)
