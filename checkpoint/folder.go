@@ -12,8 +12,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
@@ -90,9 +92,38 @@ func storeVars(store backend.Store) map[string]graph.Var {
 	return vars
 }
 
+// jsonError says what is wrong with a file in words of JSON, not of Go.
+func jsonError(err error) error {
+	var is *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &is):
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	case is.Field == "":
+		return fmt.Errorf("it should be an object, and is: %s", is.Value)
+	}
+	want := "text"
+	switch is.Type.Kind() {
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		want = "a whole number"
+	case reflect.Float64:
+		want = "a number"
+	case reflect.Struct, reflect.Map:
+		want = "an object"
+	}
+	return fmt.Errorf("%s should be %s, and is: %s", is.Field, want, is.Value)
+}
+
 // ReadInfo reads dir's config.json and checks it.
 func ReadInfo(dir string) (Info, error) {
 	path := filepath.Join(dir, ConfigFile)
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Info{}, fmt.Errorf("%s does not exist: give the folder of a run", dir)
+	case err == nil && !info.IsDir():
+		return Info{}, fmt.Errorf("%s is a file: give the folder of a run", dir)
+	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Info{}, fmt.Errorf("%s is not a checkpoint folder: it has no %s", dir, ConfigFile)
@@ -104,7 +135,7 @@ func ReadInfo(dir string) (Info, error) {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(raw, &version); err != nil {
-		return Info{}, fmt.Errorf("%s: %w", path, err)
+		return Info{}, fmt.Errorf("%s: %w", path, jsonError(err))
 	}
 	if version.Format != Format {
 		return Info{}, fmt.Errorf("%s: the checkpoint's format is %d, this program reads %d", path, version.Format, Format)
@@ -113,7 +144,7 @@ func ReadInfo(dir string) (Info, error) {
 	d.DisallowUnknownFields()
 	var info Info
 	if err := d.Decode(&info); err != nil {
-		return Info{}, fmt.Errorf("%s: %w", path, err)
+		return Info{}, fmt.Errorf("%s: %w", path, jsonError(err))
 	}
 	if err := info.Model.Validate(); err != nil {
 		return Info{}, fmt.Errorf("%s: %w", path, err)

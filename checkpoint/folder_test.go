@@ -139,7 +139,7 @@ func TestReadInfoRefuses(t *testing.T) {
 		`"format": 1`:          {`"format": 2`, "the checkpoint's format is 2, this program reads 1"},
 		`"step"`:               {`"steps"`, `unknown field "steps"`},
 		`"n_layers": 2`:        {`"n_layers": 0`, "n_layers: 0 is too small"},
-		`"tokenizer": "bytes"`: {`"tokenizer": 3`, "cannot unmarshal number"},
+		`"tokenizer": "bytes"`: {`"tokenizer": 3`, "tokenizer should be text, and is: number"},
 		`{`:                    {`[`, "invalid character"},
 	} {
 		require.Contains(t, string(good), old)
@@ -148,4 +148,17 @@ func TestReadInfoRefuses(t *testing.T) {
 		require.ErrorContains(t, err, x.want)
 		require.ErrorContains(t, err, path)
 	}
+	for text, want := range map[string]string{
+		"[]": "it should be an object, and is: array", `"a"`: "it should be an object, and is: string",
+		`{"format": "1"}`: "format should be a whole number, and is: string", `{"format": 1, "model": []}`: "model should be an object, and is: array",
+		`{"format": 1, "model": {"tied": 1}}`: "model.tied should be true or false, and is: number", "": "unexpected end of JSON input",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+		_, err := checkpoint.ReadInfo(dir)
+		require.EqualError(t, err, path+": "+want)
+	}
+	_, err = checkpoint.ReadInfo(path)
+	require.EqualError(t, err, path+" is a file: give the folder of a run")
+	_, err = checkpoint.ReadInfo(filepath.Join(dir, "absent"))
+	require.ErrorContains(t, err, "absent does not exist: give the folder of a run")
 }

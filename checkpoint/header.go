@@ -97,9 +97,27 @@ func token[T any](p headerParser) (T, error) {
 	}
 	v, ok := t.(T)
 	if !ok {
-		return zero, fmt.Errorf("a %T where a %T should be", t, zero)
+		return zero, fmt.Errorf("%s where %s should be", tokenName(t), tokenName(zero))
 	}
 	return v, nil
+}
+
+// tokenName says what a token is.
+func tokenName(t json.Token) string {
+	switch t := t.(type) {
+	case json.Delim:
+		if t == 0 {
+			return "an object or a list"
+		}
+		return strconv.Quote(t.String())
+	case string:
+		return "text"
+	case json.Number:
+		return "a number"
+	case nil:
+		return "null"
+	}
+	return "true or false"
 }
 
 func (p headerParser) delim(want json.Delim) error {
