@@ -11,6 +11,9 @@ import (
 	"github.com/vktrain/vktrain/train"
 )
 
+// promptFlag may be empty.
+const promptFlag = "prompt"
+
 // generateFlags are those of `vktrain generate`.
 type generateFlags struct {
 	device deviceFlags
@@ -27,11 +30,11 @@ func newGenerateCommand() *cobra.Command {
 	}
 	f.device.add(c)
 	flags := c.Flags()
-	flags.StringVar(&f.text.Prompt, "prompt", "", "`TEXT` to continue; a new text without it")
+	flags.StringVar(&f.text.Prompt, promptFlag, "", "`TEXT` to continue; a new text without it")
 	flags.IntVar(&f.text.Tokens, "tokens", 200, "add at most `N` tokens")
 	flags.Float64Var(&f.text.Sampler.Temperature, "temperature", 0.8, "divide the logits by `T`; 0 takes the likeliest token")
 	flags.IntVar(&f.text.Sampler.TopK, "top-k", 0, "choose among the `K` likeliest tokens; 0: among all")
-	flags.Float64Var(&f.text.Sampler.TopP, "top-p", 1, "choose among the likeliest tokens that together have the probability `P`")
+	flags.Float64Var(&f.text.Sampler.TopP, "top-p", 1, "choose among the likeliest tokens that together have the probability `P`; 0 or 1: among all")
 	flags.Uint64Var(&f.text.Seed, "seed", 1, "`N` of the random draws")
 	flags.BoolVar(&f.text.PastEnd, "past-end", false, "go on with another text where one ends")
 	return c

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(flagError)
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error { return checkEmpty(c.Flags(), args) }
 	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newPlanCommand())
 	return root
 }
@@ -94,6 +96,24 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// checkEmpty refuses flags and arguments without a value, as an unset variable of the shell gives them: what they would mean is hardly meant.
+func checkEmpty(flags *pflag.FlagSet, args []string) (err error) {
+	empty := func(s string) bool { return strings.TrimSpace(s) == "" }
+	flags.Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		if err == nil && f.Name != promptFlag && (len(values) == 0 || slices.ContainsFunc(values, empty)) {
+			err = usagef("--%s is empty: give it a value, or leave it out", f.Name)
+		}
+	})
+	if err == nil && slices.ContainsFunc(args, empty) {
+		err = usagef("an argument is empty: give it a value, or leave it out")
+	}
+	return err
 }
 
 // orWords joins what may have been meant.
