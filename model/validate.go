@@ -50,8 +50,12 @@ func (c Config) checkNames() error {
 			return fmt.Errorf("%s: %q is unknown: use %s", n.key, n.value, orList(n.known))
 		}
 	}
-	if _, _, err := c.initKind(); err != nil {
+	_, a, err := c.initKind()
+	if err != nil {
 		return err
+	}
+	if std := float32(math.Sqrt(a)); a != 0 && (std == 0 || math.IsInf(float64(std), 0)) {
+		return fmt.Errorf("init: %q has a standard deviation that float32 can't hold: use a variance such as 2/d", c.Init)
 	}
 	if c.Gain == GainFrozen && c.OutputGainInit != OutputGainOne {
 		return fmt.Errorf("output_gain_init: %s needs gains to set: use gain learnable, or output_gain_init one", c.OutputGainInit)
@@ -114,11 +118,11 @@ func (c Config) checkHeads(headDim int) error {
 	if c.HeadDim <= 0 {
 		return fmt.Errorf("head_dim: %d is too small: use an even number, or 0 for d_model/n_heads", c.HeadDim)
 	}
-	if c.HeadDim%2 != 0 {
-		return fmt.Errorf("head_dim: %d is odd, and RoPE turns pairs: use an even number such as %d, or another n_heads", c.HeadDim, c.HeadDim+1)
-	}
 	if c.HeadDim > maxDim/c.NHeads {
 		return fmt.Errorf("head_dim: %d times n_heads %d is too large: use at most %d in all", c.HeadDim, c.NHeads, maxDim)
+	}
+	if c.HeadDim%2 != 0 {
+		return fmt.Errorf("head_dim: %d is odd, and RoPE turns pairs: use an even number such as %d, or another n_heads", c.HeadDim, c.HeadDim+1)
 	}
 	return nil
 }

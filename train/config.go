@@ -254,8 +254,11 @@ func (c Config) checkNames() error {
 
 func (c Config) checkModel() error {
 	m := c.Model.Config
-	if m.VocabSize == 0 {
+	switch {
+	case m.VocabSize == 0:
 		m.VocabSize = c.Data.VocabSize
+	case m.VocabSize < 2:
+		return badKey("model.vocab_size", "%d is too small: use 0 for the tokenizer's size, or at least 2", m.VocabSize)
 	}
 	if err := m.Validate(); err != nil {
 		return &ConfigError{"", "model." + err.Error()}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/vktrain/vktrain/checkpoint"
 )
@@ -31,8 +32,34 @@ type Folder struct {
 	lines   []Metrics
 }
 
-// CheckFolder returns ErrHasRun if a folder holds a run. One that is not there is well.
+// CheckPlace returns an error if dir is no folder and can't be made one, or nothing can be written there. It leaves nothing behind.
+func CheckPlace(dir string) error {
+	at := filepath.Clean(dir)
+	info, err := os.Stat(at)
+	for errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		if filepath.Dir(at) == at {
+			break
+		}
+		at = filepath.Dir(at)
+		info, err = os.Stat(at)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the run's folder can't be made: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("the run's folder %s can't be made: %s is a file: give another folder", dir, at)
+	}
+	if err := checkpoint.CheckWrite(filepath.Join(at, MetricsFile)); err != nil {
+		return fmt.Errorf("the run's folder can't be made: %w", err)
+	}
+	return nil
+}
+
+// CheckFolder is CheckPlace, and returns ErrHasRun if the folder holds a run. One that is not there is well.
 func CheckFolder(dir string) error {
+	if err := CheckPlace(dir); err != nil {
+		return err
+	}
 	for _, name := range runFiles {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return fmt.Errorf("%s: %w (%s)", dir, ErrHasRun, name)

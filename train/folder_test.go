@@ -53,4 +53,8 @@ func TestFreshFoldersAreNumbered(t *testing.T) {
 	require.ErrorContains(t, err, "the run's folder can't be made")
 	_, err = CreateFolder(file, false)
 	require.ErrorContains(t, err, "the run's folder can't be made")
+	require.ErrorContains(t, CheckFolder(file), "file is a file: give another folder")
+	require.ErrorContains(t, CheckPlace(filepath.Join(file, "a", "b")), "file is a file: give another folder")
+	require.NoError(t, CheckPlace(filepath.Join(parent, "a", "b")))
+	require.NoDirExists(t, filepath.Join(parent, "a"), "looking leaves nothing")
 }

@@ -132,12 +132,20 @@ type Result struct {
 
 // DivergedError says that training gave what is not finite. The parameters are lost from that step on.
 type DivergedError struct {
-	Step   int
-	What   string // is not finite: "the loss is NaN"
-	Config Config
+	Step    int
+	What    string // is not finite: "the loss is NaN"
+	Initial bool   // with the initial parameters: nothing had been learned
+	Config  Config
 }
 
 func (e *DivergedError) Error() string {
+	if e.Initial {
+		remedy := fmt.Sprintf("the initial parameters give that: use another model.init (%s)", e.Config.Model.Init)
+		if e.Config.ZLoss > 0 {
+			remedy += fmt.Sprintf(", or a lower z_loss (%g)", e.Config.ZLoss)
+		}
+		return fmt.Sprintf("training diverged at step %d: %s: %s", e.Step, e.What, remedy)
+	}
 	remedy := fmt.Sprintf("lower lr (%g) or lengthen warmup (%d)", e.Config.LR, e.Config.Warmup)
 	if e.Config.Clip == 0 {
 		remedy = fmt.Sprintf("lower lr (%g), set clip to 1 or lengthen warmup (%d)", e.Config.LR, e.Config.Warmup)
@@ -219,7 +227,7 @@ func (r *run) breakFor(ctx context.Context, step int) error {
 		return nil
 	}
 	if errors.Is(err, errNotFinite) {
-		return &DivergedError{step, "the logits of a sample are not finite", r.cfg}
+		return &DivergedError{Step: step, What: "the logits of a sample are not finite", Config: r.cfg}
 	}
 	if err != nil {
 		return err
@@ -264,7 +272,7 @@ func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
 		}
 	}
 	if broken != "" {
-		return &DivergedError{m.Step, broken, r.cfg}
+		return &DivergedError{Step: m.Step, What: broken, Initial: m.Step == 1 && !m.Evaluated, Config: r.cfg}
 	}
 	return nil
 }

@@ -206,6 +206,20 @@ func TestDivergenceNamesTheStepAndTheRemedy(t *testing.T) {
 	}
 }
 
+func TestInitialParametersThatOverflow(t *testing.T) {
+	for _, x := range []struct{ set, want string }{
+		{"model.init=1e60/d", "use another model.init (1e60/d)"}, {"z_loss=1e37", ", or a lower z_loss (1e+37)"},
+	} {
+		tr, err := New(context.Background(), smallRun(t, x.set), reference.NewBackend())
+		require.NoError(t, err)
+		_, err = tr.Run(context.Background(), Hooks{})
+		require.ErrorContains(t, err, "training diverged at step 1: ")
+		require.ErrorContains(t, err, x.want)
+		require.NotContains(t, err.Error(), "lower lr")
+		require.NoError(t, tr.Close())
+	}
+}
+
 func TestAHooksErrorEndsTheRun(t *testing.T) {
 	tr, err := New(context.Background(), smallRun(t), reference.NewBackend())
 	require.NoError(t, err)

@@ -91,6 +91,9 @@ func assignments(c *cobra.Command, flags []configFlag, args, set []string) ([]tr
 		if err != nil {
 			return nil, usagef("--set: %v", err)
 		}
+		if a.Value == "" {
+			return nil, usagef("--set: %s is empty: give it a value, or leave it out", a.Key)
+		}
 		all = append(all, a)
 	}
 	return all, nil
@@ -120,10 +123,8 @@ func runTraining(ctx context.Context, out, progressOut io.Writer, all []train.As
 	if err := f.device.check(); err != nil {
 		return err
 	}
-	if f.out != "" {
-		if err := checkFolder(f); err != nil {
-			return err
-		}
+	if err := checkFolder(f); err != nil {
+		return err
 	}
 	dev, why, err := f.device.open()
 	if err != nil {
@@ -154,6 +155,9 @@ func runTraining(ctx context.Context, out, progressOut io.Writer, all []train.As
 }
 
 func checkFolder(f trainFlags) error {
+	if f.out == "" {
+		return train.CheckPlace(runsFolder)
+	}
 	err := train.CheckFolder(f.out)
 	switch {
 	case f.overwrite && errors.Is(err, train.ErrHasRun):
