@@ -137,19 +137,3 @@ func (w *Windows) window(tokens, targets []int32) int {
 	w.next += n
 	return n
 }
-
-// Reset goes back to the start.
-func (w *Windows) Reset() { w.next = 1 }
-
-// Targets counts the targets of the whole text.
-func (w *Windows) Targets() int { return len(w.tokens) - 1 }
-
-// Batches counts the calls of Next that the whole text takes.
-func (w *Windows) Batches() int {
-	windows := 1
-	if rest := w.Targets() - w.seqLen; rest > 0 {
-		stride := w.seqLen - w.context
-		windows += (rest + stride - 1) / stride
-	}
-	return (windows + w.batch - 1) / w.batch
-}

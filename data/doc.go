@@ -2,7 +2,7 @@
 // and devices.
 //
 //	text -> documents      LoadText, or the built-in corpus: NewStories
-//	documents -> two parts SplitDocs (before a tokenizer is trained), or Split (tokens, afterwards)
+//	documents -> two parts SplitDocs, before a tokenizer is trained
 //	documents -> tokens    a Tokenizer: Byte, TrainBPE, LoadTokenizer; Tokens joins documents to one sequence
 //	tokens -> batches      NewBatches for training, NewWindows for validation
 //

@@ -1,13 +1,9 @@
 package data
 
 import (
-	"fmt"
 	"math"
 	"strings"
 )
-
-// DefaultValFraction is the share of a text that is kept for validation where nobody says otherwise.
-const DefaultValFraction = 0.1
 
 // SplitDocs parts documents by position: val is the last valFraction of their bytes. The cut goes to the
 // end of the word that it falls in, so that it may part a document in two but never a word. Either part may be empty.
@@ -50,20 +46,4 @@ func cutAfter(doc string, n int) int {
 		at += wordLen(doc[at:])
 	}
 	return at
-}
-
-// Split parts tokens by position: val is the last valFraction of them, rounded, but each part gets at least one sequence of seqLen tokens and
-// the token after it. It is an error if there are too few tokens for that. The parts share the memory of tokens.
-func Split(tokens []int32, valFraction float64, seqLen int) (train, val []int32, err error) {
-	if seqLen < 1 {
-		panic("data: sequence length under 1")
-	}
-	n := share(len(tokens), valFraction)
-	if len(tokens) < 2*(seqLen+1) {
-		return nil, nil, fmt.Errorf("the text has %d tokens, but a sequence of %d tokens and the token after it, for training and for validation, take %d: give more text or a smaller seq_len",
-			len(tokens), seqLen, 2*(seqLen+1))
-	}
-	n = min(max(n, seqLen+1), len(tokens)-seqLen-1)
-	cut := len(tokens) - n
-	return tokens[:cut:cut], tokens[cut:], nil
 }

@@ -137,26 +137,6 @@ func TestLoadFolderWithLinks(t *testing.T) {
 	require.ErrorContains(t, err, "link.txt")
 }
 
-func TestSplit(t *testing.T) {
-	for _, c := range []struct {
-		n, seqLen int
-		fraction  float64
-		val       int
-	}{{100, 8, 0.1, 10}, {100, 9, 0.1, 10}, {100, 10, 0.1, 11}, {40, 8, 0.01, 9}, {40, 8, 1, 31}, {18, 8, 0.1, 9}, {4, 1, 0, 2}, {1005, 4, 0.1, 101}} {
-		tokens := count(c.n)
-		train, val, err := Split(tokens, c.fraction, c.seqLen)
-		require.NoError(t, err)
-		require.Len(t, val, c.val, "%+v", c)
-		require.Equal(t, tokens, append(train, val...), "train has no room to grow into val")
-		require.Equal(t, count(c.n), tokens)
-	}
-	for _, n := range []int{0, 1, 17} {
-		_, _, err := Split(count(n), 0.5, 8)
-		require.EqualError(t, err, fmt.Sprintf("the text has %d tokens, but a sequence of 8 tokens and the token after it, for training and for validation, take 18: "+
-			"give more text or a smaller seq_len", n))
-	}
-}
-
 func TestSplitDocs(t *testing.T) {
 	text := "Once upon a time.\nÉtienne's 12 dogs sat."
 	docs := []string{"first one", text, "the last"}
