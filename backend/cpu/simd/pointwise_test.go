@@ -134,9 +134,7 @@ func TestElementwise(t *testing.T) {
 							}
 						}
 						e.run(k, out, in)
-						for i := range in {
-							old[i] = in[i]
-						}
+						copy(old, in)
 						for j := range n {
 							args := make([]float64, e.in)
 							for i := range in {
