@@ -43,7 +43,7 @@ func Choose(devices []DeviceInfo, opts Options) (*DeviceInfo, error) {
 		if software {
 			why = "only software drivers, which are slower than the CPU backend and are used only when asked for"
 		}
-		return nil, fmt.Errorf("vulkan: %w: no GPU among %s (%s)", ErrNoDevice, list(devices), why)
+		return nil, fmt.Errorf("vulkan: %w: no GPU (%s): %s", ErrNoDevice, why, list(devices))
 	}
 	return slices.MinFunc(candidates, func(a, b *DeviceInfo) int {
 		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(b.DeviceBytes(), a.DeviceBytes()), cmp.Compare(a.Index, b.Index))
@@ -61,7 +61,7 @@ func chooseNamed(devices []DeviceInfo, name string) (*DeviceInfo, error) {
 		found = slices.IndexFunc(devices, func(d DeviceInfo) bool { return plain(d.UUID) == plain(name) })
 	}
 	if found < 0 {
-		return nil, fmt.Errorf("vulkan: %w as %q: there are %s; take an index or a UUID from `vktrain devices`", ErrNoDevice, name, list(devices))
+		return nil, fmt.Errorf("vulkan: %w as %q: %s; take an index or a UUID from `vktrain devices`", ErrNoDevice, name, list(devices))
 	}
 	d := &devices[found]
 	if d.Unusable != "" {
@@ -74,7 +74,7 @@ func chooseNamed(devices []DeviceInfo, name string) (*DeviceInfo, error) {
 func list(devices []DeviceInfo) string {
 	names := make([]string, len(devices))
 	for i, d := range devices {
-		names[i] = fmt.Sprintf("%d: %s (%s)", d.Index, d.Name, d.Kind)
+		names[i] = fmt.Sprintf("vulkan:%d is %s (%s)", d.Index, d.Name, d.Kind)
 		if d.Unusable != "" {
 			names[i] += ", unusable: " + d.Unusable
 		}

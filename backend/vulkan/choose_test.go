@@ -57,8 +57,8 @@ func TestNoSuchDevice(t *testing.T) {
 		want    string
 	}{
 		{nil, Options{}, "lists no device"},
-		{machine(backend.Software), Options{}, "only software drivers"},
-		{machine(backend.Discrete), Options{Device: "1"}, `"1": there are 0: discrete (discrete); take an index or a UUID`},
+		{machine(backend.Software), Options{}, "no GPU (only software drivers, which are slower than the CPU backend and are used only when asked for): vulkan:0 is software (software)"},
+		{machine(backend.Discrete), Options{Device: "1"}, `"1": vulkan:0 is discrete (discrete); take an index or a UUID`},
 		{machine(backend.Discrete), Options{Device: "-1"}, `as "-1"`},
 		{machine(backend.Discrete), Options{Device: "fast"}, `as "fast"`},
 		{broken, Options{}, "unusable: its driver has Vulkan 1.0.3"},
