@@ -12,6 +12,7 @@ import (
 // DType is a format of elements by its name in a header.
 type DType string
 
+// Formats that are read and written. Those of floating-point numbers are IEEE 754's, but for BF16, the upper half of an F32; integers are signed.
 const (
 	F64  DType = "F64"
 	F32  DType = "F32"

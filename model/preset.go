@@ -5,15 +5,15 @@ import "fmt"
 // cl100kVocab is the size of the cl100k_base vocabulary of the paper's models.
 const cl100kVocab = 100277
 
-// presets are the named models, the smallest first, and after them those that only benchmarks use. Where vocab_size is 0 it is the tokenizer's, and the number of parameters is given for one of 512
-// (nano, tiny) or 1024 (small) tokens.
+// presets are the named models, the smallest first, and after them those that only benchmarks use. Where vocab_size is 0 it is the tokenizer's, and
+// the number of parameters is given for one of 1024 (nano, tiny) or 2048 (small) tokens.
 var presets = []struct {
 	name   string
 	config func() Config
 }{
-	{"nano", func() Config { return sized(96, 3, 6, 256, 128) }},    // 0.43 M
-	{"tiny", func() Config { return sized(192, 6, 6, 512, 128) }},   // 2.86 M
-	{"small", func() Config { return sized(384, 8, 6, 1024, 256) }}, // 14.95 M
+	{"nano", func() Config { return sized(96, 3, 6, 256, 128) }},    // 0.53 M
+	{"tiny", func() Config { return sized(192, 6, 6, 512, 128) }},   // 3.05 M
+	{"small", func() Config { return sized(384, 8, 6, 1024, 256) }}, // 15.74 M
 
 	// GPT-2's smallest size, 123.6 M: its width, depth, heads, vocabulary and tied head, with this model's block. Three matrices of
 	// 8D/3 in the MLP are as large as GPT-2's two of 4D.
