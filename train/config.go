@@ -9,7 +9,7 @@ import (
 	"github.com/vktrain/vktrain/model"
 )
 
-// Config is a training run. Start from [FromPreset], [Load] or [ReadConfig]; change what differs, and hand it to [New]. The key of a field in
+// Config is a training run. Start from [FromPreset] or [Load]; change what differs, and hand it to [New]. The key of a field in
 // YAML is its tag, after "model." or "data." for those two sections. Where a comment says so, a negative value asks for a
 // default that follows from other keys; [Config.Resolve] fills it in.
 type Config struct {
@@ -169,6 +169,9 @@ const (
 // Validate checks the config as Resolve completes it; the model's vocabulary may be 0, which takes the tokenizer's. Errors are
 // *ConfigError: the key, its value, and what would do.
 func (c Config) Validate() error {
+	if err := c.checkModelZeros(); err != nil {
+		return err
+	}
 	c = c.Resolve()
 	for _, check := range []func() error{c.checkCounts, c.checkNumbers, c.checkNames, c.checkModel} {
 		if err := check(); err != nil {
@@ -247,6 +250,19 @@ func (c Config) checkNames() error {
 	} {
 		if !slices.Contains(n.known, n.value) {
 			return badKey(n.key, "%q is unknown: use %s", n.value, orList(n.known))
+		}
+	}
+	return nil
+}
+
+// checkModelZeros refuses the zeros for which [model.Config.Normalize] takes defaults: presets have those already, so that somebody has set the zero.
+func (c Config) checkModelZeros() error {
+	for _, n := range []struct {
+		key   string
+		value float64
+	}{{"norm_eps", c.Model.NormEps}, {"l2_eps", c.Model.L2Eps}, {"rope_theta", c.Model.RoPETheta}} {
+		if n.value == 0 {
+			return badKey("model."+n.key, "0 is not possible: use a positive number")
 		}
 	}
 	return nil

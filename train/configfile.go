@@ -84,10 +84,15 @@ func ParseConfig(name string, data []byte) ([]Assignment, error) {
 		return nil, badKey("", "%s: not YAML: %s", name, msg)
 	}
 	var all []Assignment
+	found := false
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
 		}
+		if found {
+			return nil, badKey("", "%s:%d: a second document: leave one, without --- between", name, doc.Body.GetToken().Position.Line)
+		}
+		found = true
 		if all, err = flatten(all, name, "", doc.Body); err != nil {
 			return nil, err
 		}

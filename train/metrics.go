@@ -109,19 +109,23 @@ const throughputWindow = 20
 
 // throughput measures tokens per second over a window of steps. Time that is not training is cut out by Pause.
 type throughput struct {
-	tokens int // a step's
+	tokens int       // a step's
+	began  time.Time // of the first step
 	ends   []time.Time
 	paused time.Duration // moves all ends forward
 }
 
-// step notes the end of a step and returns the rate; 0 until there are two.
+// step notes the end of a step and returns the rate. The first step's is from its beginning, and later ones leave it out: it is slower.
 func (t *throughput) step(now time.Time) float64 {
 	t.ends = append(t.ends, now.Add(-t.paused))
 	if n := len(t.ends) - throughputWindow - 1; n > 0 {
 		t.ends = t.ends[n:]
 	}
 	steps, first, last := len(t.ends)-1, t.ends[0], t.ends[len(t.ends)-1]
-	if steps == 0 || !last.After(first) {
+	if steps == 0 {
+		steps, first = 1, t.began
+	}
+	if !last.After(first) {
 		return 0
 	}
 	return float64(steps*t.tokens) / last.Sub(first).Seconds()

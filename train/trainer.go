@@ -168,7 +168,8 @@ type run struct {
 // Run trains to the config's last step. When ctx is done it ends after the step in progress, without an error: see
 // Result.Interrupted. A *DivergedError, or an error of the device or of a hook, ends it at once.
 func (t *Trainer) Run(ctx context.Context, hooks Hooks) (Result, error) {
-	r := &run{Trainer: t, hooks: hooks, rate: throughput{tokens: t.cfg.TokensPerStep()}, began: time.Now()}
+	began := time.Now()
+	r := &run{Trainer: t, hooks: hooks, rate: throughput{tokens: t.cfg.TokensPerStep(), began: began}, began: began}
 	r.result.ValLoss = math.NaN()
 	err := r.loop(ctx)
 	r.result.Steps, r.result.Tokens, r.result.Elapsed = t.step, t.tokens, time.Since(r.began)

@@ -116,6 +116,16 @@ func TestFilesAndFlagsAndSet(t *testing.T) {
 	require.Len(t, readLines(t, "run"), 1)
 }
 
+func TestAWarmUpLongerThanTheRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	status, out, errs := vktrain(small("--set", "warmup=1e9")...)
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "warning    the warm-up of 1000000000 steps is longer than the run: the learning rate gets to 3.5e-11, not to 0.007")
+	_, out, _ = vktrain(small("--set", "warmup=5")...)
+	require.NotContains(t, out, "warning")
+	require.NotContains(t, errs, " 0 tok/s")
+}
+
 func TestOverwrite(t *testing.T) {
 	t.Chdir(t.TempDir())
 	status, _, errs := vktrain(small("--out", "run")...)
@@ -204,6 +214,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	write("empty.txt", "")
 	write("short.txt", "too short")
 	write("bad.yaml", "model:\n  d_modle: 64\n")
+	write("two.yaml", "---\nsteps: 5\n---\nseed: 3\n")
 	write("broken.yaml", "a: [1\n")
 	write("sizes.yaml", "model:\n  preset: nano\n  d_model: 64\n")
 	require.NoError(t, os.Mkdir("emptyfolder", 0o777))
@@ -253,6 +264,9 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"train", "--data", "absent.txt", "--out", "empty.txt/a/b"}, 1, `empty.txt is a file: give another folder`},
 		{[]string{"train", "--set", "model.vocab_size=-1"}, 2, `model.vocab_size: -1 is too small: use 0 for the tokenizer's size, or at least 2`},
 		{[]string{"train", "--set", "model.head_dim=9223372036854775807"}, 2, `times n_heads 6 is too large`},
+		{[]string{"train", "--set", "model.norm_eps=0"}, 2, `model.norm_eps: 0 is not possible: use a positive number`},
+		{[]string{"train", "--set", "model.rope_theta=0"}, 2, `model.rope_theta: 0 is not possible`},
+		{[]string{"train", "two.yaml"}, 2, `two.yaml:4: a second document: leave one, without --- between`},
 		{[]string{"train", "--data", ""}, 2, `--data is empty: give it a value, or leave it out`},
 		{[]string{"train", "--data", " "}, 2, `--data is empty`},
 		{[]string{"train", "--out="}, 2, `--out is empty`},

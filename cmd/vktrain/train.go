@@ -194,6 +194,9 @@ func writeHeader(w io.Writer, info backend.Info, why string, t *train.Trainer, f
 	} else {
 		row(w, "unigrams", "%.4f nats a token: what the frequencies of the tokens alone give", d.Unigram)
 	}
+	if cfg.Warmup > cfg.Steps {
+		row(w, "warning", "the warm-up of %d steps is longer than the run: the learning rate gets to %.3g, not to %g", cfg.Warmup, cfg.LearningRates().At(cfg.Steps), cfg.LR)
+	}
 	if len(d.Skipped) > 0 {
 		row(w, "skipped", "%d files that are no text, such as %s", len(d.Skipped), d.Skipped[0])
 	}
