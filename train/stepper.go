@@ -1,12 +1,15 @@
 package train
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
@@ -87,6 +90,8 @@ type Scalars struct {
 // submitted.
 type Stepper struct {
 	micro, apply backend.Executable // apply is nil if a step has one micro-batch
+	store        backend.Store
+	sums         []graph.Var // the accumulators
 	vocab        int
 
 	pending    bool // a step is submitted and not read
@@ -111,7 +116,12 @@ func StepperPrograms(cfg model.Config, o ProgramOptions, accumulation int) ([]*g
 
 // NewStepper compiles StepperPrograms over a store that has their variables.
 func NewStepper(dev backend.Backend, store backend.Store, programs []*graph.Program) (*Stepper, error) {
-	s := &Stepper{vocab: vocabOf(programs[0])}
+	s := &Stepper{store: store, vocab: vocabOf(programs[0])}
+	for _, v := range programs[0].Vars() {
+		if strings.HasPrefix(v.Name, PrefixGrad) {
+			s.sums = append(s.sums, v)
+		}
+	}
 	for i, p := range programs {
 		e, err := dev.Compile(p, store)
 		if err != nil {
@@ -132,17 +142,21 @@ func (s *Stepper) Submit(batches []Batch, h Hyper) (previous *Scalars, err error
 	for _, b := range batches {
 		kept += b.kept()
 	}
-	return s.SubmitEach(slices.Values(batches), kept, h)
+	return s.SubmitEach(context.Background(), slices.Values(batches), kept, h)
 }
 
-// SubmitEach is Submit of micro-batches that are made one at a time, for which the caller knows how many targets they keep in all.
-func (s *Stepper) SubmitEach(batches iter.Seq[Batch], kept int, h Hyper) (previous *Scalars, err error) {
+// SubmitEach is Submit of micro-batches that are made one at a time, for which the caller knows how many targets they keep in all. When ctx is
+// done between two of them it takes the step back: nothing of it is left, and the error is ctx's, beside the previous step's scalars.
+func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept int, h Hyper) (previous *Scalars, err error) {
 	if kept == 0 {
 		return nil, errors.New("a step has no target to learn from: every one is ignored")
 	}
 	inv, hyper := appendFloat(nil, 1/float64(kept)), h.bytes()
 	first, found := true, 0
 	for b := range batches {
+		if !first && ctx.Err() != nil {
+			return previous, cmp.Or(s.takeBack(), ctx.Err())
+		}
 		found += b.kept()
 		if err := b.check(s.vocab); err != nil {
 			return nil, err
@@ -182,6 +196,24 @@ func (s *Stepper) SubmitEach(batches iter.Seq[Batch], kept int, h Hyper) (previo
 	}
 	s.pending = true
 	return previous, nil
+}
+
+// takeBack waits for the micro-batches of a step that goes no further, and clears what they have added up.
+func (s *Stepper) takeBack() error {
+	if err := s.readLoss(); err != nil {
+		return err
+	}
+	s.partialSum = 0
+	for _, v := range s.sums {
+		err := backend.WriteParts(s.store, v, func(part []byte, _ int) error {
+			clear(part)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Stepper) readLoss() error {

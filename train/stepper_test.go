@@ -152,7 +152,7 @@ func TestStepWithoutTargetsIsAnError(t *testing.T) {
 	}
 	_, err = s.Submit([]Batch{b}, Hyper{Step: 1})
 	require.EqualError(t, err, "a step has no target to learn from: every one is ignored")
-	_, err = s.SubmitEach(slices.Values([]Batch{rows(m, 1, 3)}), m.SeqLen, Hyper{Step: 1})
+	_, err = s.SubmitEach(t.Context(), slices.Values([]Batch{rows(m, 1, 3)}), m.SeqLen, Hyper{Step: 1})
 	require.EqualError(t, err, "a step's micro-batches keep 3 targets, but its mean was taken over 6")
 	e, err := NewEvaluator(dev, store, m, ProgramOptions{Batch: 1})
 	require.NoError(t, err)

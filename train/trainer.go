@@ -165,8 +165,8 @@ type run struct {
 	result  Result
 }
 
-// Run trains to the config's last step. When ctx is done it ends after the step in progress, without an error: see
-// Result.Interrupted. A *DivergedError, or an error of the device or of a hook, ends it at once.
+// Run trains to the config's last step. When ctx is done it ends after the step in progress, or after its micro-batch, and then that step is
+// not taken; without an error: see Result.Interrupted. Another Run goes on from there. A *DivergedError, or an error of the device or of a hook, ends it at once.
 func (t *Trainer) Run(ctx context.Context, hooks Hooks) (Result, error) {
 	began := time.Now()
 	r := &run{Trainer: t, hooks: hooks, rate: throughput{tokens: t.cfg.TokensPerStep(), began: began}, began: began}
@@ -184,16 +184,21 @@ func (r *run) loop(ctx context.Context) error {
 			break
 		}
 		step := r.step + 1
-		before, err := r.steps.SubmitEach(r.microBatches, r.cfg.TokensPerStep(), Hyper{
+		position := r.data.Position()
+		before, err := r.steps.SubmitEach(ctx, r.microBatches, r.cfg.TokensPerStep(), Hyper{
 			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.WeightDecay, Step: step,
 		})
-		if err != nil {
-			return fmt.Errorf("step %d: %w", step, err)
-		}
 		if before != nil {
 			if err := r.report(*before, nil); err != nil {
 				return err
 			}
+		}
+		if err != nil && errors.Is(err, ctx.Err()) {
+			r.result.Interrupted = true
+			return r.data.batches.Restore(position)
+		}
+		if err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
 		}
 		r.step, r.tokens = step, r.tokens+int64(r.cfg.TokensPerStep())
 		r.pending = Metrics{Step: step, LR: rates.At(step), Tokens: r.tokens}

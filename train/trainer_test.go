@@ -96,6 +96,53 @@ func TestAccumulatedRunIsTheRunOfLargerBatches(t *testing.T) {
 	}
 }
 
+// countdown is a device that calls do at the submission that the count comes to.
+type countdown struct {
+	*reference.Backend
+	count int
+	do    func()
+}
+
+type countdownProgram struct {
+	backend.Executable
+	c *countdown
+}
+
+func (c *countdown) Compile(p *graph.Program, s backend.Store) (backend.Executable, error) {
+	e, err := c.Backend.Compile(p, s)
+	return countdownProgram{e, c}, err
+}
+
+func (p countdownProgram) Submit() (backend.Ticket, error) {
+	if p.c.count--; p.c.count == 0 {
+		p.c.do()
+	}
+	return p.Executable.Submit()
+}
+
+func TestARunThatIsInterruptedWithinAStepGoesOn(t *testing.T) {
+	cfg := smallRun(t, "accumulation=3", "steps=4", "eval_every=0", "sample_every=0")
+	want, _, _ := trainAll(t, cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	tr, err := New(context.Background(), cfg, &countdown{reference.NewBackend(), 4 + 2, cancel}) // three of a step, its update; two of the next
+	require.NoError(t, err)
+	var got []Metrics
+	hooks := Hooks{Step: func(m Metrics) error {
+		m.Elapsed, m.TokensPerSec = 0, 0
+		got = append(got, m)
+		return nil
+	}}
+	r, err := tr.Run(ctx, hooks)
+	require.NoError(t, err)
+	require.True(t, r.Interrupted)
+	require.Equal(t, 1, r.Steps)
+	require.Equal(t, want[:1], got)
+	_, err = tr.Run(context.Background(), hooks)
+	require.NoError(t, err)
+	require.Equal(t, want, got, "the same bits as without an interruption")
+	require.NoError(t, tr.Close())
+}
+
 func TestAnInterruptedRunKeepsItsStep(t *testing.T) {
 	tr, err := New(context.Background(), smallRun(t), reference.NewBackend())
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func TestATerminalThatClosesHangsUpTwice(t *testing.T) {
 	require.NoError(t, c.Process.Signal(syscall.SIGHUP))
 	for lines := bufio.NewScanner(output); ; {
 		require.True(t, lines.Scan())
-		if strings.HasPrefix(lines.Text(), "stopping after this step") {
+		if strings.HasPrefix(lines.Text(), "stopping") {
 			break
 		}
 	}

@@ -46,7 +46,7 @@ func newTrainCommand() *cobra.Command {
 		Long: `Train a model. Without arguments: the nano model on built-in stories, whose entropy is known, on the best device.
 
 Settings come from the preset, then CONFIG.yaml, then the flags, then --set; the run's folder gets a config.yaml
-with every one of them, which gives the same run again. Ctrl-C ends a run after the step it is in, with a checkpoint.`,
+with every one of them, which gives the same run again. Ctrl-C ends a run after the step or micro-batch it is in, with a checkpoint.`,
 		Args: arguments(0, 1, "at most one CONFIG.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
 			all, err := assignments(c, trainConfigFlags, args, f.set)
@@ -215,7 +215,7 @@ func shorten(s string, n int) string {
 
 func runSteps(ctx context.Context, out, progressOut io.Writer, t *train.Trainer, folder *train.Folder) error {
 	bar := newProgress(progressOut, t.Config().Steps)
-	stop := context.AfterFunc(ctx, func() { bar.say("stopping after this step; once more to kill") })
+	stop := context.AfterFunc(ctx, func() { bar.say("stopping; once more to kill") })
 	result, err := t.Run(ctx, train.Hooks{
 		Step: func(m train.Metrics) error {
 			bar.step(m)
