@@ -32,6 +32,9 @@ const (
 // Format is the version of the folder that this package writes and reads.
 const Format = 1
 
+// maxConfigFile is far above any ConfigFile's size in bytes.
+const maxConfigFile = 1 << 20
+
 // Info is config.json: what is known of a checkpoint besides its tensors.
 type Info struct {
 	Format    int               `json:"format"`
@@ -124,12 +127,20 @@ func ReadInfo(dir string) (Info, error) {
 	case err == nil && !info.IsDir():
 		return Info{}, fmt.Errorf("%s is a file: give the folder of a run", dir)
 	}
-	raw, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Info{}, fmt.Errorf("%s is not a checkpoint folder: it has no %s", dir, ConfigFile)
 	}
 	if err != nil {
 		return Info{}, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if err != nil {
+		return Info{}, err
+	}
+	if len(raw) > maxConfigFile {
+		return Info{}, fmt.Errorf("%s has over %d bytes: it is no checkpoint's", path, maxConfigFile)
 	}
 	var version struct {
 		Format int `json:"format"`

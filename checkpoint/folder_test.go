@@ -157,6 +157,9 @@ func TestReadInfoRefuses(t *testing.T) {
 		_, err := checkpoint.ReadInfo(dir)
 		require.EqualError(t, err, path+": "+want)
 	}
+	require.NoError(t, os.Truncate(path, 1<<40))
+	_, err = checkpoint.ReadInfo(dir)
+	require.ErrorContains(t, err, "config.json has over 1048576 bytes: it is no checkpoint's")
 	_, err = checkpoint.ReadInfo(path)
 	require.EqualError(t, err, path+" is a file: give the folder of a run")
 	_, err = checkpoint.ReadInfo(filepath.Join(dir, "absent"))

@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -64,14 +65,25 @@ func located(from string, err error) error {
 	return err
 }
 
+// maxConfigFile is far above any config's size in bytes.
+const maxConfigFile = 1 << 20
+
 // ReadConfig reads a YAML file as assignments for [Load].
 func ReadConfig(path string) ([]Assignment, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, badKey("", "%s is a folder: give a file, such as %s", path, filepath.Join(path, SettingsFile))
 	}
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("the config can't be read: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("the config can't be read: %w", err)
+	}
+	if len(data) > maxConfigFile {
+		return nil, badKey("", "%s has over %d bytes: it is no config", path, maxConfigFile)
 	}
 	return ParseConfig(filepath.Base(path), data)
 }

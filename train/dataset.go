@@ -45,24 +45,27 @@ const (
 // error at once, and what it was at comes to its end unseen.
 func OpenDataset(ctx context.Context, cfg Config) (*Dataset, error) {
 	d := &Dataset{cfg: cfg}
-	var broken any
-	done := make(chan error, 1)
+	type end struct {
+		err    error
+		broken any // by a panic, which is the caller's
+	}
+	done := make(chan end, 1)
 	go func() {
+		var e end
 		defer func() {
-			if broken = recover(); broken != nil {
-				done <- nil
-			}
+			e.broken = recover()
+			done <- e
 		}()
-		done <- d.open()
+		e.err = d.open()
 	}()
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case err := <-done:
-		if broken != nil {
-			panic(broken)
+	case e := <-done:
+		if e.broken != nil {
+			panic(e.broken)
 		}
-		return d, err
+		return d, e.err
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 	"github.com/vktrain/vktrain/internal/near"
 )
 
+// maxRepeats bounds the times that are held in memory.
+const maxRepeats = 10000
+
 // benchOpsFlags are those of `vktrain bench ops`.
 type benchOpsFlags struct {
 	device  deviceFlags
@@ -65,6 +68,9 @@ func checkOps(names []string) error {
 func benchOps(ctx context.Context, out io.Writer, f benchOpsFlags) (err error) {
 	if f.repeats < 1 {
 		return usagef("--repeats: %d is too small: use at least 1", f.repeats)
+	}
+	if f.repeats > maxRepeats {
+		return usagef("--repeats: %d is too large: use at most %d", f.repeats, maxRepeats)
 	}
 	if err := checkOps(f.ops); err != nil {
 		return err

@@ -215,6 +215,8 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	write("short.txt", "too short")
 	write("bad.yaml", "model:\n  d_modle: 64\n")
 	write("two.yaml", "---\nsteps: 5\n---\nseed: 3\n")
+	write("large.yaml", "")
+	require.NoError(t, os.Truncate("large.yaml", 1<<40))
 	write("broken.yaml", "a: [1\n")
 	write("sizes.yaml", "model:\n  preset: nano\n  d_model: 64\n")
 	require.NoError(t, os.Mkdir("emptyfolder", 0o777))
@@ -304,6 +306,8 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"bench", "step", "--device", "tpu"}, 2, `device: "tpu" is unknown`},
 		{[]string{"bench", "step", "--threads", "-2"}, 2, `--threads: -2 is not possible`},
 		{[]string{"bench", "ops", "--repeats", "0"}, 2, `--repeats: 0 is too small`},
+		{[]string{"bench", "ops", "--repeats", "1000000000"}, 2, `--repeats: 1000000000 is too large: use at most 10000`},
+		{[]string{"train", "large.yaml"}, 2, `large.yaml has over 1048576 bytes: it is no config`},
 		{[]string{"bench", "ops", "--op", "matmull"}, 2, `--op: "matmull" is unknown: did you mean matmul?`},
 		{[]string{"bench", "ops", "--op", "conv"}, 2, `--op: "conv" is unknown: vktrain bench ops without it lists those of the step`},
 		{[]string{"bench", "ops", "--preset", "huge"}, 2, `--preset: "huge" is unknown`},
