@@ -51,9 +51,10 @@ func TestBenchOps(t *testing.T) {
 	args := []string{"bench", "ops", "--preset", "bench-a", "--batch", "1", "--seq", "16", "--repeats", "1", "--device", "cpu", "--threads", "1", "--op", "matmul,adamw"}
 	status, out, errs := vktrain(args...)
 	require.Zero(t, status, errs)
-	for _, want := range []string{"peak       ", "on 1 thread", "NT 16x344x128", "% fma", "% memory"} {
+	for _, want := range []string{"peak       ", "on 1 thread", "NT 16x344x128"} {
 		require.Contains(t, out, want)
 	}
+	require.Regexp(t, `% (fma|memory)\n`, out) // which of the two bounds an operator depends on the machine
 	require.NotContains(t, out, "attention")
 	status, out, errs = vktrain(append(args, "--json")...)
 	require.Zero(t, status, errs)
