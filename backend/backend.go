@@ -1,7 +1,7 @@
 // Package backend is the contract between programs and the devices that run them.
 //
 // It names no operator, so it does not grow with the vocabulary of package graph. A backend may lack an operator: Compile then
-// returns an *UnsupportedError. What not every backend has is an interface of its own, found by type assertion ([Profiler], [MemoryStats]).
+// returns an *UnsupportedError. What not every backend has is an interface of its own, found by type assertion ([Profiler], [PeakMeter], [MemoryStats]).
 //
 // # Threads
 //
@@ -162,12 +162,6 @@ func (i Info) String() string {
 type MemoryStats interface {
 	// DeviceBytes is what it holds on the device.
 	DeviceBytes() int64
-}
-
-// Profiler is an Executable that can time its nodes.
-type Profiler interface {
-	// Profile runs the program once and returns the seconds that each node took, in the order of Program.Nodes.
-	Profile() ([]float64, error)
 }
 
 // Planner is a Backend that plans with options.

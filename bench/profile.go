@@ -171,7 +171,7 @@ type OpReport struct {
 	Device string   `json:"device"`
 	Batch  int      `json:"batch"`
 	SeqLen int      `json:"seq_len"`
-	Peak   *Peak    `json:"peak,omitempty"` // of the CPU; nil for other devices
+	Peak   *Peak    `json:"peak,omitempty"` // nil if the device's can't be measured
 	StepMs float64  `json:"step_ms"`        // the sum over all nodes
 	Ops    []OpPeak `json:"ops"`            // those that take the longest together first
 }
@@ -194,16 +194,21 @@ func Ops(ctx context.Context, dev backend.Backend, m Model, o OpOptions) (report
 		return report, err
 	}
 	report = OpReport{Name: m.Name, Device: dev.Info().String(), Batch: o.Batch, SeqLen: o.SeqLen}
-	if n := t.result.Threads; n > 0 {
-		p := MeasurePeak(n)
+	switch p, err := MeasurePeak(dev); {
+	case err == nil:
 		report.Peak = &p
+	case !errors.Is(err, ErrNoPeak):
+		return report, err
 	}
 	all, err := profile(ctx, t, o.Repeats, byShapes)
 	if err != nil {
 		return report, err
 	}
 	if p := report.Peak; p != nil { // once more, for a machine that others use too
-		again := MeasurePeak(p.Threads)
+		again, err := MeasurePeak(dev)
+		if err != nil {
+			return report, err
+		}
 		p.GFLOPs, p.GBs = max(p.GFLOPs, again.GFLOPs), max(p.GBs, again.GBs)
 	}
 	for _, op := range all {

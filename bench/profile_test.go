@@ -88,7 +88,7 @@ func TestADeviceWithoutAProfile(t *testing.T) {
 	got, err := Steps(context.Background(), dev, []Model{small("peri")}, StepOptions{Batch: 2, SeqLen: 8, Steps: 1})
 	require.NoError(t, err)
 	require.Empty(t, got[0].Ops)
-	require.Zero(t, got[0].PeakGFLOPs, "it is no CPU")
+	require.Zero(t, got[0].PeakGFLOPs, "it has no loops")
 	_, err = Ops(context.Background(), dev, small("peri"), OpOptions{Batch: 2, SeqLen: 8, Repeats: 1})
 	require.ErrorContains(t, err, "can't time")
 }

@@ -50,7 +50,7 @@ type Step struct {
 	DeviceBytes  int64   `json:"device_bytes"` // parameters, moments, arena and inputs
 	Loss         float64 `json:"loss"`         // of the last step
 
-	PeakGFLOPs float64 `json:"peak_gflops,omitempty"` // of FMAs on as many threads, measured between the steps; of the CPU only
+	PeakGFLOPs float64 `json:"peak_gflops,omitempty"` // of float32 FMAs, measured between the steps; 0 if the device can't
 	OfPeak     float64 `json:"of_peak,omitempty"`     // GFLOPs over that
 	Ops        []Op    `json:"ops,omitempty"`         // the operators' parts, the longest first, if the device can time them
 
@@ -90,14 +90,21 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 		}
 		all = append(all, t)
 	}
-	var meter *fmaMeter
-	if n := all[0].result.Threads; n > 0 {
-		meter = newFMAMeter(n)
-		defer meter.team.close()
+	loops, err := newPeakLoops(dev)
+	if err != nil {
+		return nil, err
 	}
+	if loops != nil {
+		defer func() { err = errors.Join(err, loops.Close()) }()
+	}
+	peak := 0.0
 	for i := range warmUp + o.Steps {
-		if meter != nil {
-			meter.look()
+		if loops != nil { // between the turns, so that the peak is of the same minutes
+			gflops, err := loops.FMA()
+			if err != nil {
+				return nil, err
+			}
+			peak = max(peak, gflops)
 		}
 		if o.Progress != nil {
 			o.Progress(i, warmUp+o.Steps)
@@ -121,9 +128,7 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 	}
 	for _, t := range all {
 		r := t.finish(dev, all[0])
-		if meter != nil {
-			r.PeakGFLOPs, r.OfPeak = meter.best, r.GFLOPs/meter.best
-		}
+		r.PeakGFLOPs, r.OfPeak = peak, ratio(r.GFLOPs, peak)
 		steps = append(steps, r)
 	}
 	for i, t := range all { // after all memory has been counted
@@ -177,9 +182,7 @@ func newTrainee(ctx context.Context, dev backend.Backend, m Model, o StepOptions
 			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps,
 		},
 	}
-	if c, ok := dev.(interface{ Threads() int }); ok {
-		t.result.Threads = c.Threads()
-	}
+	t.result.Threads = threads(dev)
 	if err := t.compile(ctx, dev); err != nil {
 		return nil, errors.Join(err, t.close())
 	}

@@ -17,6 +17,14 @@ import (
 // slots. What does not fit is an error before anything is allocated; what the device has no kernel for is an UnsupportedError for each
 // such node.
 func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable, error) {
+	e, err := b.compile(p, s, b.lower)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*Executable, error) {
 	if err := b.usable(); err != nil {
 		return nil, err
 	}
@@ -30,7 +38,7 @@ func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable
 	if err := b.checkSizes(p); err != nil {
 		return nil, err
 	}
-	launches, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+	launches, err := lowerProgram(b.caps, p, lower, b.lookup)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
 )
 
 // Backend is a Vulkan device that is open. Without cgo there are none.
@@ -15,6 +16,11 @@ var _ backend.Backend = (*Backend)(nil)
 
 // Open returns an error: see ErrWithoutCgo.
 func Open(Options) (*Backend, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }
+
+// PipelineStats returns an error: see ErrWithoutCgo.
+func (b *Backend) PipelineStats(...*graph.Program) ([]KernelStats, error) {
+	return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo)
+}
 
 // Devices returns an error: see ErrWithoutCgo.
 func Devices() ([]DeviceInfo, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }

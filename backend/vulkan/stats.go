@@ -6,46 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/vktrain/vktrain/graph"
 )
-
-// KernelStats is what a driver's compiler tells of one kernel.
-type KernelStats struct {
-	Kernel     string
-	Constants  []uint32 // specialization constants
-	Executable string   // the driver's name for what it made
-	Subgroup   uint32   // threads a subgroup
-	Statistics []Statistic
-}
-
-// Statistic is one number, under the driver's own name for it.
-type Statistic struct {
-	Name, Description string
-	Value             float64
-}
-
-// Find gives the statistic of a name, in any case of letters.
-func (k *KernelStats) Find(name string) (float64, bool) {
-	for _, s := range k.Statistics {
-		if strings.EqualFold(s.Name, name) {
-			return s.Value, true
-		}
-	}
-	return 0, false
-}
-
-// Spills is the number of registers that did not fit and went to memory, and whether the driver says so at all.
-func (k *KernelStats) Spills() (n float64, known bool) {
-	for _, s := range k.Statistics {
-		if name := strings.ToLower(s.Name); strings.Contains(name, "spill") {
-			n += s.Value
-			known = true
-		}
-	}
-	return n, known
-}
 
 // PipelineStats compiles the kernels that programs need on this device and reads what the driver tells of each, sorted by
 // kernel. Nothing runs and no tensor gets memory, so it works on a driver without hardware. It needs Options.Statistics.
@@ -56,17 +19,24 @@ func (b *Backend) PipelineStats(programs ...*graph.Program) ([]KernelStats, erro
 	if !b.opts.Statistics {
 		return nil, fmt.Errorf("vulkan: pipeline statistics need Options.Statistics")
 	}
-	var keys []pipelineKey
+	var launches []launch
 	for _, p := range programs {
-		launches, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+		l, err := lowerProgram(b.caps, p, b.lower, b.lookup)
 		if err != nil {
 			return nil, err
 		}
-		for _, l := range launches {
-			l.key.statistics = true
-			if !slices.Contains(keys, l.key) {
-				keys = append(keys, l.key)
-			}
+		launches = append(launches, l...)
+	}
+	return b.launchStats(launches)
+}
+
+func (b *Backend) launchStats(launches []launch) ([]KernelStats, error) {
+	var keys []pipelineKey
+	seen := map[pipelineKey]int{} // launches
+	for _, l := range launches {
+		l.key.statistics = true
+		if seen[l.key]++; seen[l.key] == 1 {
+			keys = append(keys, l.key)
 		}
 	}
 	pipelines, err := b.pipelines.get(keys)
@@ -80,7 +50,7 @@ func (b *Backend) PipelineStats(programs ...*graph.Program) ([]KernelStats, erro
 			return nil, b.said(fmt.Errorf("vulkan: kernel %s: %w", k.kernel, err))
 		}
 		for _, e := range executables {
-			s := KernelStats{Kernel: k.kernel, Constants: k.constants(), Executable: e.Name, Subgroup: e.SubgroupSize}
+			s := KernelStats{Kernel: k.kernel, Constants: k.constants(), Launches: seen[k], Executable: e.Name, Subgroup: e.SubgroupSize}
 			for _, stat := range e.Statistics {
 				s.Statistics = append(s.Statistics, Statistic(stat))
 			}

@@ -175,7 +175,11 @@ func writeStep(w io.Writer, s bench.Step, compared bool) {
 		row(w, "ratio", "%.4f of the first model's time", s.Ratio)
 	}
 	if s.PeakGFLOPs > 0 {
-		row(w, "peak", "%.1f GFLOP/s of FMAs on %s: the model's are %.0f%% of it", s.PeakGFLOPs, counted(s.Threads, "thread"), 100*s.OfPeak)
+		on := ""
+		if s.Threads > 0 {
+			on = " on " + counted(s.Threads, "thread")
+		}
+		row(w, "peak", "%.1f GFLOP/s of FMAs%s: the model's are %.0f%% of it", s.PeakGFLOPs, on, 100*s.OfPeak)
 	}
 	row(w, "memory", "%s at most, %s of them parameters, moments and arena", size(s.PeakBytes), size(s.DeviceBytes))
 	if len(s.Ops) == 0 {

@@ -32,8 +32,8 @@ func newBenchOpsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ops",
 		Short: "Measure each operator of a training step, with each of its shapes",
-		Long: `Measure each operator of a training step, with each of its shapes, beside the peak of the CPU: a loop of FMAs on registers, or a
-triad over arrays that no cache holds, whichever would take longer for what the operator has to do. An operator may be
+		Long: `Measure each operator of a training step, with each of its shapes, beside the peak of the device: a loop of FMAs on registers, or
+a triad over arrays that no cache holds, whichever would take longer for what the operator has to do. An operator may be
 over 100% of the memory's peak where a cache holds what it reads.`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -118,48 +118,77 @@ func benchOps(ctx context.Context, out io.Writer, f benchOpsFlags) (err error) {
 }
 
 func peakText(p bench.Peak) string {
-	return fmt.Sprintf("%.1f GFLOP/s of FMAs (%s), %.1f GB/s of a triad, on %s", p.GFLOPs, p.Kernel, p.GBs, counted(p.Threads, "thread"))
+	text := fmt.Sprintf("%.1f GFLOP/s of FMAs (%s), %.1f GB/s of a triad", p.GFLOPs, p.Kernel, p.GBs)
+	if p.Threads > 0 {
+		text += ", on " + counted(p.Threads, "thread")
+	}
+	return text
 }
 
 func newBenchPeakCommand() *cobra.Command {
-	f := deviceFlags{name: "cpu"}
+	var f deviceFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "peak",
-		Short: "Measure what the CPU does at most: FMAs and memory",
+		Short: "Measure what a device does at most: FMAs and memory",
 		Args:  arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			return benchPeak(c.Context(), c.OutOrStdout(), f.options.Threads, asJSON)
+			return benchPeak(c.Context(), c.OutOrStdout(), f, asJSON)
 		},
 	}
-	f.addThreads(c)
+	f.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-// benchPeak measures with one thread, two, four and so on, and with all.
-func benchPeak(ctx context.Context, out io.Writer, threads int, asJSON bool) error {
-	if threads == 0 {
-		threads = cpu.DefaultThreads()
+// benchPeak measures the CPU with one thread, two, four and so on, and with all; another device once.
+func benchPeak(ctx context.Context, out io.Writer, f deviceFlags, asJSON bool) (err error) {
+	dev, why, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	most := 1
+	if c, ok := dev.(*cpu.Backend); ok {
+		most = c.Threads()
 	}
 	var peaks []bench.Peak
-	for n := 1; ; n = min(2*n, threads) {
+	for n := 1; n < most; n *= 2 {
+		p, err := cpuPeak(n)
+		if err != nil {
+			return err
+		}
+		peaks = append(peaks, p)
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
-		peaks = append(peaks, bench.MeasurePeak(n))
-		if n == threads {
-			break
-		}
+	}
+	p, err := bench.MeasurePeak(dev)
+	if err != nil {
+		return err
+	}
+	peaks = append(peaks, p)
+	if ctx.Err() != nil {
+		return errInterrupted
 	}
 	if asJSON {
 		return writeJSON(out, peaks)
 	}
+	if why != "" {
+		why = "; auto: " + oneLine(why)
+	}
+	row(out, "device", "%s%s", dev.Info(), why)
 	for _, p := range peaks {
 		row(out, "peak", "%s", peakText(p))
 	}
 	return nil
+}
+
+func cpuPeak(threads int) (p bench.Peak, err error) {
+	dev, err := cpu.New(cpu.Options{Threads: threads})
+	if err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	return bench.MeasurePeak(dev)
 }
