@@ -21,6 +21,7 @@ type StepOptions struct {
 	Steps         int // measured, of each model
 	// Progress is called before each step, those of the warm-up too. It may be nil.
 	Progress func(done, total int)
+	Trace    bool // run one more step of each model for WriteTrace
 }
 
 // warmUp is how many steps of each model run before those that are measured.
@@ -55,6 +56,7 @@ type Step struct {
 	Ops        []Op    `json:"ops,omitempty"`         // the operators' parts, the longest first, if the device can time them
 
 	seconds []float64 // of each step
+	trace   []programTrace
 }
 
 // Model is a model to measure, under a name.
@@ -134,6 +136,11 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 	for i, t := range all { // after all memory has been counted
 		if steps[i].Ops, err = profile(ctx, t, profiles, byOp); err != nil && !errors.Is(err, errNoProfile) {
 			return nil, err
+		}
+		if o.Trace {
+			if steps[i].trace, err = traceOnce(t); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return steps, nil

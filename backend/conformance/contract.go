@@ -363,6 +363,24 @@ func profile(k *contract) {
 	}
 	k.read(s, "v", 1, 2, 3)
 	k.fetched(e, k.submit(e), "y", 2, 4, 6)
+	if tracer, ok := e.(backend.Tracer); ok {
+		trace(k, tracer, len(p.Nodes()))
+		k.read(s, "v", 3, 6, 9)
+	}
+}
+
+// trace wants the nodes one after the other.
+func trace(k *contract, t backend.Tracer, nodes int) {
+	spans, err := t.Trace()
+	k.need(err, "Trace")
+	k.expect(len(spans) == nodes, "Trace gives %d spans for %d nodes", len(spans), nodes)
+	const rounding = 1e-9
+	end, submission := 0.0, 0
+	for i, s := range spans {
+		k.expect(s.Start >= end-rounding && s.Seconds >= 0 && s.Start+s.Seconds < 60, "node %d began at %g s and took %g s, the one before ended at %g s", i, s.Start, s.Seconds, end)
+		k.expect(s.Submission == submission || s.Submission == submission+1, "node %d is in submission %d, the one before in %d", i, s.Submission, submission)
+		end, submission = s.Start+s.Seconds, s.Submission
+	}
 }
 
 // goroutines use one backend at once, each with an executable of its own over a shared store.

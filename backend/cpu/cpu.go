@@ -37,6 +37,7 @@ var (
 	_ backend.PartStore   = (*store)(nil)
 	_ backend.Executable  = (*executable)(nil)
 	_ backend.Profiler    = (*executable)(nil)
+	_ backend.Tracer      = (*executable)(nil)
 	_ backend.MemoryStats = (*executable)(nil)
 	_ backend.MemoryStats = (*store)(nil)
 )

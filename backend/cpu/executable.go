@@ -192,9 +192,9 @@ func (e *executable) runNodes(s *slot) error {
 	return nil
 }
 
-// runKernels runs every node; a panic is an error that names its node. seconds gets each node's time, one node running at a time, unless it
-// is nil.
-func (e *executable) runKernels(seconds []float64) (err error) {
+// runKernels runs every node; a panic is an error that names its node. spans gets each node's time, one node running at a time, unless it is
+// nil.
+func (e *executable) runKernels(spans []backend.Span) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			worker := 0
@@ -204,16 +204,17 @@ func (e *executable) runKernels(seconds []float64) (err error) {
 			err = fmt.Errorf("cpu: program %s: %s: %v", e.prog.Name(), e.prog.Nodes()[e.at[worker].node], r)
 		}
 	}()
-	if seconds == nil {
+	if spans == nil {
 		for i := range e.stages {
 			e.runStage(&e.stages[i])
 		}
 		return nil
 	}
+	zero := time.Now()
 	for i, k := range e.kernels {
 		start := time.Now()
 		e.runStage(e.single(i, k))
-		seconds[i] = time.Since(start).Seconds()
+		spans[i] = backend.Span{Start: start.Sub(zero).Seconds(), Seconds: time.Since(start).Seconds()}
 	}
 	return nil
 }
@@ -254,8 +255,21 @@ func (e *executable) wait(t backend.Ticket) {
 	}
 }
 
-// Profile runs the program once on the inputs that were fed last and times each node.
+// Profile is Trace without the starts.
 func (e *executable) Profile() ([]float64, error) {
+	spans, err := e.Trace()
+	if err != nil {
+		return nil, err
+	}
+	seconds := make([]float64, len(spans))
+	for i, s := range spans {
+		seconds[i] = s.Seconds
+	}
+	return seconds, nil
+}
+
+// Trace runs the program once on the inputs that were fed last and times each node.
+func (e *executable) Trace() ([]backend.Span, error) {
 	if err := e.check(); err != nil {
 		return nil, err
 	}
@@ -264,13 +278,13 @@ func (e *executable) Profile() ([]float64, error) {
 			return nil, fmt.Errorf("cpu: program %s: the input %q was never fed", e.prog.Name(), v.Name())
 		}
 	}
-	seconds := make([]float64, len(e.kernels))
+	spans := make([]backend.Span, len(e.kernels))
 	var failed error
 	err := e.b.after(func() {
 		for _, in := range e.inputs {
 			copy(bytesOf(in.memory), in.fed)
 		}
-		failed = e.runKernels(seconds)
+		failed = e.runKernels(spans)
 	})
 	if err == nil {
 		err = failed
@@ -278,7 +292,7 @@ func (e *executable) Profile() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return seconds, nil
+	return spans, nil
 }
 
 // Close waits for what runs.

@@ -356,6 +356,28 @@ func countUp(b *Backend, n, runs int, x float32) error {
 	return nil
 }
 
+// A trace names the submission of a run that each node is in, and goes on in time from one command buffer to the next.
+func TestTraceTellsOfSubmissions(t *testing.T) {
+	for limit, submissions := range map[time.Duration]func(node int) int{
+		-1: func(int) int { return 0 }, 1: func(node int) int { return node },
+	} {
+		b := openArith(t, Options{SubmitLimit: limit})
+		p := chain(64, 2*profileNodes)
+		e := compile(t, b, p, newStore(t, b, p))
+		require.NoError(t, e.Feed("x", repeated(1, 64)))
+		spans, err := e.Trace()
+		require.NoError(t, err)
+		require.Len(t, spans, len(p.Nodes()))
+		end := 0.0
+		for i, s := range spans {
+			require.Equal(t, submissions(i), s.Submission)
+			require.GreaterOrEqual(t, s.Start, end-1e-9)
+			end = s.Start + s.Seconds
+		}
+		require.Positive(t, end)
+	}
+}
+
 func TestProfileTimesEachNode(t *testing.T) {
 	const n = 1 << 12
 	arithSpin = 20

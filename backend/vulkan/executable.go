@@ -16,6 +16,7 @@ var (
 	_ backend.Executable  = (*Executable)(nil)
 	_ backend.MemoryStats = (*Executable)(nil)
 	_ backend.Profiler    = (*Executable)(nil)
+	_ backend.Tracer      = (*Executable)(nil)
 )
 
 const numSlots = backend.MaxInFlight

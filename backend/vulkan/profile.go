@@ -8,15 +8,29 @@ import (
 
 	vk "github.com/vulkan-go/vulkan"
 
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/vulkan/internal/vkx"
 )
 
 // profileNodes is how many nodes share a command buffer and a query pool while profiling: each submission stays short.
 const profileNodes = 64
 
-// Profile runs the program once over what was fed last, node after node with a barrier after each, and returns the seconds that each
-// took by the device's clock. It waits for what runs, and what it computes cannot be fetched; variables are updated as by any run.
+// Profile is Trace without the starts.
 func (e *Executable) Profile() ([]float64, error) {
+	spans, err := e.Trace()
+	if err != nil {
+		return nil, err
+	}
+	seconds := make([]float64, len(spans))
+	for i, s := range spans {
+		seconds[i] = s.Seconds
+	}
+	return seconds, nil
+}
+
+// Trace runs the program once over what was fed last, node after node with a barrier after each, and returns when each ran by the device's
+// clock. It waits for what runs, and what it computes cannot be fetched; variables are updated as by any run.
+func (e *Executable) Trace() ([]backend.Span, error) {
 	if err := e.usable(); err != nil {
 		return nil, err
 	}
@@ -35,11 +49,11 @@ func (e *Executable) Profile() ([]float64, error) {
 	if err := e.copyIn(&e.slots[next]); err != nil {
 		return nil, err
 	}
-	seconds, err := e.profile(next, period*1e-9)
-	return seconds, e.b.said(err)
+	spans, err := e.trace(next, period*1e-9)
+	return spans, e.b.said(err)
 }
 
-func (e *Executable) profile(slot int, period float64) ([]float64, error) {
+func (e *Executable) trace(slot int, period float64) ([]backend.Span, error) {
 	keys := make([]pipelineKey, len(e.launches))
 	for i, l := range e.launches {
 		keys[i] = l.key
@@ -67,7 +81,9 @@ func (e *Executable) profile(slot int, period float64) ([]float64, error) {
 	defer vk.DestroyFence(e.b.dev.Handle, fence, nil)
 
 	nodes := len(e.program.Nodes())
-	seconds := make([]float64, 0, nodes)
+	spans := make([]backend.Span, 0, nodes)
+	var zero uint64 // the first node's start
+	part := 0
 	r := recorder{e: e, slot: slot, pipelines: pipelines, sets: e.sets[slot]}
 	for from := 0; from < nodes; from += profileNodes {
 		to := min(from+profileNodes, nodes)
@@ -90,11 +106,19 @@ func (e *Executable) profile(slot int, period float64) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
+		if from == 0 {
+			zero = stamps[0]
+		}
 		for i := range to - from {
-			seconds = append(seconds, float64(stamps[i+1]-stamps[i])*period)
+			if part+1 < len(e.starts) && e.starts[part+1] == from+i {
+				part++
+			}
+			spans = append(spans, backend.Span{
+				Start: float64(stamps[i]-zero) * period, Seconds: float64(stamps[i+1]-stamps[i]) * period, Submission: part,
+			})
 		}
 	}
-	return seconds, nil
+	return spans, nil
 }
 
 // timed makes the commands of nodes from..to-1 with a timestamp before the first and after each.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vktrain/vktrain/bench"
+	"github.com/vktrain/vktrain/checkpoint"
 	"github.com/vktrain/vktrain/model"
 	"github.com/vktrain/vktrain/train"
 )
@@ -68,6 +69,7 @@ type benchStepFlags struct {
 	placements, qkNorm []string
 	recompute          []string
 	steps              int
+	trace              string // a file
 	json               bool
 }
 
@@ -91,6 +93,7 @@ first: --placement pre,peri shows what Peri-LN costs.`,
 	c.Flags().StringSliceVar(&f.qkNorm, "qk-norm", nil, "norm of queries and keys, as in the config: `Q`,...; the preset's without it")
 	c.Flags().StringSliceVar(&f.recompute, "recompute", nil, "activations that are computed twice: `R`,... of none, attention, block; none without it")
 	c.Flags().IntVar(&f.steps, "steps", 7, "measure `N` steps")
+	c.Flags().StringVar(&f.trace, "trace", "", "write one more step, of one node after the other, to `FILE` for ui.perfetto.dev")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
@@ -135,6 +138,11 @@ func benchStep(ctx context.Context, out, progressOut io.Writer, f benchStepFlags
 	if err != nil {
 		return err
 	}
+	if f.trace != "" {
+		if err := checkpoint.CheckWrite(f.trace); err != nil { // rather than after the steps
+			return err
+		}
+	}
 	dev, why, err := f.device.open()
 	if err != nil {
 		return err
@@ -142,7 +150,7 @@ func benchStep(ctx context.Context, out, progressOut io.Writer, f benchStepFlags
 	defer func() { err = errors.Join(err, dev.Close()) }()
 	say, wipe := progressLine(progressOut)
 	steps, err := bench.Steps(ctx, dev, models, bench.StepOptions{
-		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Steps: f.steps,
+		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Steps: f.steps, Trace: f.trace != "",
 		Progress: func(done, total int) { say("step %d of %d", done+1, total) },
 	})
 	wipe()
@@ -151,6 +159,11 @@ func benchStep(ctx context.Context, out, progressOut io.Writer, f benchStepFlags
 	}
 	if err != nil {
 		return err
+	}
+	if f.trace != "" {
+		if err := writeTrace(f.trace, steps); err != nil {
+			return err
+		}
 	}
 	if f.json {
 		if len(steps) == 1 {
@@ -168,6 +181,10 @@ func benchStep(ctx context.Context, out, progressOut io.Writer, f benchStepFlags
 	return nil
 }
 
+func writeTrace(path string, steps []bench.Step) error {
+	return checkpoint.WriteFile(path, func(w io.Writer) error { return bench.WriteTrace(w, steps) })
+}
+
 func writeStep(w io.Writer, s bench.Step, compared bool) {
 	row(w, "model", "%s: %s parameters, %d sequences of %d tokens", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen)
 	row(w, "step", "%.1f ms, at best %.1f; %s tokens/s, %.1f GFLOP/s of the model", s.MsPerStep, s.MsMin, grouped(int64(s.TokensPerSec)), s.GFLOPs)
@@ -179,7 +196,7 @@ func writeStep(w io.Writer, s bench.Step, compared bool) {
 		if s.Threads > 0 {
 			on = " on " + counted(s.Threads, "thread")
 		}
-		row(w, "peak", "%.1f GFLOP/s of FMAs%s: the model's are %.0f%% of it", s.PeakGFLOPs, on, 100*s.OfPeak)
+		row(w, "peak", "%.1f GFLOP/s of FMAs%s: the model's are %s of it", s.PeakGFLOPs, on, percent(s.OfPeak))
 	}
 	row(w, "memory", "%s at most, %s of them parameters, moments and arena", size(s.PeakBytes), size(s.DeviceBytes))
 	if len(s.Ops) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,20 @@ func TestBenchStep(t *testing.T) {
 	}
 	require.Equal(t, 2.0, object["threads"])
 	require.Equal(t, "peri", object["placement"])
+
+	file := filepath.Join(t.TempDir(), "trace.json")
+	status, _, errs = vktrain(append(args, "--trace", file)...)
+	require.Zero(t, status, errs)
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var trace struct {
+		TraceEvents []struct{ Name, Ph string }
+	}
+	require.NoError(t, json.Unmarshal(data, &trace))
+	require.Greater(t, len(trace.TraceEvents), 100)
+	status, _, errs = vktrain(append(args, "--trace", filepath.Join(file, "below"))...)
+	require.NotZero(t, status)
+	require.Contains(t, errs, "can't be written")
 
 	status, out, errs = vktrain(append(args, "--placement", "pre,peri", "--qk-norm", "none", "--qk-norm", "l2")...)
 	require.Zero(t, status, errs)
