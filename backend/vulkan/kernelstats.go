@@ -20,10 +20,15 @@ type Statistic struct {
 }
 
 // Find gives the statistic of a name, in any case of letters.
-func (k *KernelStats) Find(name string) (float64, bool) {
-	for _, s := range k.Statistics {
-		if strings.EqualFold(s.Name, name) {
-			return s.Value, true
+func (k *KernelStats) Find(name string) (float64, bool) { return k.FindAny(name) }
+
+// FindAny gives the statistic of the first name that the driver has.
+func (k *KernelStats) FindAny(names ...string) (float64, bool) {
+	for _, name := range names {
+		for _, s := range k.Statistics {
+			if strings.EqualFold(s.Name, name) {
+				return s.Value, true
+			}
 		}
 	}
 	return 0, false

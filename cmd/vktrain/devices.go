@@ -13,28 +13,50 @@ import (
 )
 
 func newDevicesCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, withPipelines bool
+	var size sizeFlags
 	f := deviceFlags{name: device.Auto}
 	c := &cobra.Command{
 		Use:   "devices",
 		Short: "List what there is to train on, and what auto takes",
-		Args:  arguments(0, 0, "no arguments"),
+		Long: `List what there is to train on, and what auto takes.
+
+With --pipelines, each Vulkan device compiles the kernels of a training step and says what its compiler made of them: registers, spills,
+shared memory, code size, occupancy. Nothing runs. Not every driver tells that.`,
+		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
+			}
+			for _, flag := range []string{"preset", "batch", "seq"} {
+				if c.Flags().Changed(flag) && !withPipelines {
+					return usagef("--%s says which kernels --pipelines is to show: give that too", flag)
+				}
 			}
 			survey, err := device.Look(f.options)
 			if err != nil {
 				return err
 			}
+			var kernels []pipelinesJSON
+			if withPipelines {
+				if kernels, err = pipelines(survey.Vulkan, size); err != nil {
+					return err
+				}
+			}
 			if asJSON {
-				return writeDevicesJSON(c.OutOrStdout(), survey)
+				return writeDevicesJSON(c.OutOrStdout(), survey, kernels)
 			}
 			writeDevices(c.OutOrStdout(), survey)
+			for _, p := range kernels {
+				fmt.Fprintln(c.OutOrStdout())
+				writePipelines(c.OutOrStdout(), p)
+			}
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&withPipelines, "pipelines", false, "also what the drivers' compilers tell of the kernels of a training step")
+	size.add(c)
 	f.addThreads(c)
 	return c
 }
@@ -45,6 +67,7 @@ type devicesJSON struct {
 	CPU         cpuJSON             `json:"cpu"`
 	Vulkan      []vulkan.DeviceInfo `json:"vulkan"`
 	VulkanError string              `json:"vulkan_error,omitempty"`
+	Pipelines   []pipelinesJSON     `json:"pipelines,omitempty"` // with --pipelines
 }
 
 type cpuJSON struct {
@@ -55,11 +78,11 @@ type cpuJSON struct {
 	Memory int64  `json:"memory_bytes,omitempty"`
 }
 
-func writeDevicesJSON(w io.Writer, s device.Survey) error {
+func writeDevicesJSON(w io.Writer, s device.Survey, kernels []pipelinesJSON) error {
 	out := devicesJSON{
 		Auto:   s.Auto,
 		CPU:    cpuJSON{s.CPU.Name, s.CPU.Kind.String(), s.CPU.Vendor, s.CPU.Driver, s.CPU.Memory},
-		Vulkan: s.Vulkan,
+		Vulkan: s.Vulkan, Pipelines: kernels,
 	}
 	if out.Vulkan == nil {
 		out.Vulkan = []vulkan.DeviceInfo{}

@@ -323,6 +323,8 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"plan", "--recompute", "half"}, 2, `--recompute: "half" is unknown: use none, attention or block`},
 		{[]string{"plan", "--recompute", "none,none"}, 2, `--recompute: none is there twice`},
 		{[]string{"plan", "--steps", "0"}, 2, `--steps: 0 is too small`},
+		{[]string{"devices", "--preset", "nano"}, 2, `--preset says which kernels --pipelines is to show: give that too`},
+		{[]string{"devices", "--pipelines", "--preset", "huge"}, 2, `--preset: "huge" is unknown`},
 		{[]string{"devices", "now"}, 2, `"now" is one argument too many`},
 		{[]string{"conformance", "--device", "tpu"}, 2, `device: "tpu" is unknown`},
 		{[]string{"conformance", "--device", "cpu", "--golden", "absent"}, 1, `golden models in absent: index.json can't be read (no such file or directory)`},
