@@ -1,4 +1,6 @@
 // adamw: one pass over a parameter and its moments, in place (Loshchilov & Hutter 2019).
+//! kernel adamw
+//! kernel adamw_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

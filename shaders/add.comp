@@ -1,4 +1,6 @@
 // add: c = a + b, which may be in place.
+//! kernel add
+//! kernel add_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

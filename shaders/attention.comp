@@ -1,5 +1,7 @@
 // attention: causal, grouped-query, fused: softmax over the keys of a tile at a time, with a running maximum and sum (Dao 2022, algorithm 1),
-// so that logits are never stored. A group has 32 queries of one head.
+// so that logits are never stored. A group has TILE queries of one head.
+//! kernel attention TILE=32
+//! kernel attention_16 TILE=16
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -47,8 +49,8 @@ void main() {
 
   [[dont_unroll]] for (uint key = 0; key <= first; key += TILE) {
     bool diagonal = key == first;
-    vec4 s[2];
-    s[0] = s[1] = vec4(0.0);
+    vec4 s[COLUMNS];
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) s[j] = vec4(0.0);
     [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
       barrier();
       if (HEAD_DIM > CHUNK || key == 0) LOAD(left, q, q_base, stride, first, c)
@@ -57,13 +59,12 @@ void main() {
       product(s, c);
     }
     vec4 slope;
-    s[0] = soft_cap(s[0] * scale, slope);
-    s[1] = soft_cap(s[1] * scale, slope);
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) s[j] = soft_cap(s[j] * scale, slope);
 
     // A key after the query: neither in the maximum nor in the sum.
-    bvec4 seen[2];
+    bvec4 seen[COLUMNS];
     vec4 larger = vec4(LOWEST);
-    [[unroll]] for (uint j = 0; j < 2; j++)
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++)
       [[unroll]] for (uint i = 0; i < 4; i++) {
         seen[j][i] = !diagonal || col + 16 * j <= row4 * 4 + i;
         larger[i] = seen[j][i] && s[j][i] > larger[i] ? s[j][i] : larger[i];
@@ -78,7 +79,7 @@ void main() {
     vec4 fade = exp_(top - larger);
     top = larger;
     vec4 part = vec4(0.0);
-    [[unroll]] for (uint j = 0; j < 2; j++) {
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
       vec4 p = mix(vec4(0.0), exp_(s[j] - top), seen[j]);
       weights[(col + 16 * j) * WEIGHTS + row4] = p;
       part += p;

@@ -1,10 +1,11 @@
-// Tiles for fused attention and its gradients (Dao 2022): 32 queries against 32 keys, 128 threads.
+// Tiles for fused attention and its gradients (Dao 2022): TILE queries against TILE keys, 4 TILE threads. TILE is 32, or 16 where there is less
+// shared memory than 32 KiB or fewer threads.
 //
 // A product of tiles, s[row][col] = left[row]·right[col], goes over the head's elements in chunks of 64, both operands as vec4 in shared
-// memory. A thread has rows 4 * (tid / 16) + 0..3, as the components of a vec4, and columns tid % 16 + 0, 16. For the second product,
+// memory. A thread has rows 4 * (tid / 16) + 0..3, as the components of a vec4, and columns tid % 16, and 16 more if TILE is 32. For the second product,
 // out[row] += sum over col of weight[row][col] right[col], weights lie in shared memory by columns, and a thread has the same four
 // rows and the elements 4 * (tid % 16) + 0..3 of each chunk.
-layout(local_size_x = 128) in;
+layout(local_size_x = TILE * 4) in;
 layout(constant_id = 0) const uint HEAD_DIM = 64; // 1 to 256
 layout(constant_id = 1) const bool SOFT_CAP = false;
 layout(constant_id = 2) const bool HAS_SCALE = false; // the scale is an operand
@@ -12,14 +13,15 @@ layout(push_constant) uniform Push {
   uint positions;
   uint heads;
   uint kv_heads;
-  uint tiles; // of 32 positions
+  uint tiles; // of TILE positions
   uint count; // tiles of all heads of the batch
   float scale_value;
   float cap;
 };
 
-const uint THREADS = 128;
-const uint TILE = 32;
+#undef THREADS
+#define THREADS (TILE * 4)
+const uint COLUMNS = TILE / 16; // of a thread
 const uint CHUNK = 64;
 const uint CHUNKS = 4;
 const uint WIDTH = HEAD_DIM < CHUNK ? (HEAD_DIM + 3) / 4 * 4 : CHUNK; // elements of a chunk in shared memory
@@ -44,15 +46,15 @@ uint col = tid % 16;
     dst[r_ * STRIDE + d_ / 4][d_ % 4] = v_; \
   }
 
-void product(inout vec4 s[2], uint chunk) {
+void product(inout vec4 s[COLUMNS], uint chunk) {
   uint end = (min(HEAD_DIM - chunk * CHUNK, CHUNK) + 3) / 4;
   [[dont_unroll]] for (uint d = 0; d < end; d++) {
-    vec4 b0 = right[col * STRIDE + d];
-    vec4 b1 = right[(col + 16) * STRIDE + d];
+    vec4 b[COLUMNS];
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) b[j] = right[(col + 16 * j) * STRIDE + d];
     [[unroll]] for (uint i = 0; i < 4; i++) {
       vec4 a = left[(row4 * 4 + i) * STRIDE + d];
-      s[0][i] = fma(a.w, b0.w, fma(a.z, b0.z, fma(a.y, b0.y, fma(a.x, b0.x, s[0][i]))));
-      s[1][i] = fma(a.w, b1.w, fma(a.z, b1.z, fma(a.y, b1.y, fma(a.x, b1.x, s[1][i]))));
+      [[unroll]] for (uint j = 0; j < COLUMNS; j++)
+        s[j][i] = fma(a.w, b[j].w, fma(a.z, b[j].z, fma(a.y, b[j].y, fma(a.x, b[j].x, s[j][i]))));
     }
   }
 }

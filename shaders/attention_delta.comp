@@ -1,4 +1,6 @@
 // The first pass of attention_grad: delta[t] = do[t]·o[t] for each head, lanes over the head's elements.
+//! kernel attention_delta
+//! kernel attention_delta_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,9 +1,11 @@
-// The third pass of attention_grad: dk and dv. A group has 32 keys of one key head, and goes over the queries after them of each query head
+// The third pass of attention_grad: dk and dv. A group has TILE keys of one key head, and goes over the queries after them of each query head
 // that reads it, in order: the sums need no atomics and come out the same every time. Rows of the tiles are keys here, columns queries.
 // It sums HELD chunks of the head's elements: two gradients of a long head would take more registers than there are, so that one is split
 // among groups, which each recompute the logits.
-//! kernel attention_grad_kv_64 HELD=1
-//! kernel attention_grad_kv_128 HELD=2
+//! kernel attention_grad_kv_64 TILE=32 HELD=1
+//! kernel attention_grad_kv_128 TILE=32 HELD=2
+//! kernel attention_grad_kv_64_16 TILE=16 HELD=1
+//! kernel attention_grad_kv_128_16 TILE=16 HELD=2
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -67,8 +69,8 @@ void main() {
     bool diagonal = query == first;
     uint q_base = (batch * positions + query) * stride + head * HEAD_DIM;
     uint row_base = (batch * heads + head) * positions + query;
-    vec4 s[2], dp[2];
-    s[0] = s[1] = dp[0] = dp[1] = vec4(0.0);
+    vec4 s[COLUMNS], dp[COLUMNS];
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) s[j] = dp[j] = vec4(0.0);
     [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
       barrier();
       LOAD(left, k, kv_base, kv_stride, first, c)
@@ -83,7 +85,7 @@ void main() {
       barrier();
       product(dp, c);
     }
-    [[unroll]] for (uint j = 0; j < 2; j++) {
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
       uint r = col + 16 * j;
       bool there = query + r < positions;
       float row_lse = there ? lse[row_base + r] : 0.0;

@@ -1,4 +1,6 @@
-// The second pass of attention_grad: dq, and each row's gradient of the scale. A group has 32 queries of one head and goes over its keys.
+// The second pass of attention_grad: dq, and each row's gradient of the scale. A group has TILE queries of one head and goes over its keys.
+//! kernel attention_grad_q TILE=32
+//! kernel attention_grad_q_16 TILE=16
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -57,8 +59,8 @@ void main() {
   [[dont_unroll]] for (uint key = 0; key <= first; key += TILE) {
     bool diagonal = key == first;
     uint key_base = kv_base + key * kv_stride;
-    vec4 dp[2], s[2];
-    dp[0] = dp[1] = s[0] = s[1] = vec4(0.0);
+    vec4 dp[COLUMNS], s[COLUMNS];
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) dp[j] = s[j] = vec4(0.0);
     [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
       barrier();
       LOAD(left, dout, q_base, stride, first, c)
@@ -73,7 +75,7 @@ void main() {
       barrier();
       product(s, c);
     }
-    [[unroll]] for (uint j = 0; j < 2; j++) {
+    [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
       vec4 slope;
       vec4 l = soft_cap(s[j] * scale, slope);
       bvec4 seen;

@@ -1,4 +1,6 @@
 // broadcast: y = x[0] scale[0] in each element; without HAS_SCALE, x[0].
+//! kernel broadcast
+//! kernel broadcast_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

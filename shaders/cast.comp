@@ -1,10 +1,12 @@
 // cast: between f32, bf16 and f16, by integers alone, so that no driver's rounding, flushing or fast math has a say. A 16-bit tensor is
 // read and written two elements a word; the last word of an odd one has padding.
+//! kernel cast
+//! kernel cast_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = THREADS) in;
 layout(constant_id = 0) const uint FROM = 0; // 0 f32, 1 bf16, 2 f16
 layout(constant_id = 1) const uint TO = 0;
 layout(push_constant) uniform Push { uint count; };
@@ -54,7 +56,7 @@ uint load(uint i) {
 uint narrow(uint f) { return TO == 1u ? narrow_bf16(f) : narrow_f16(f); }
 
 void main() {
-  uint i = (group_index() * 256u + gl_LocalInvocationIndex) * 2u;
+  uint i = (group_index() * THREADS + gl_LocalInvocationIndex) * 2u;
   if (i >= count) return;
   uint a = load(i);
   uint b = i + 1u < count ? load(i + 1u) : 0u;

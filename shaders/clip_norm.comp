@@ -1,4 +1,6 @@
 // clip_norm: the root of the partials' sum, and the factor that brings it under max_norm. One group.
+//! kernel clip_norm
+//! kernel clip_norm_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,5 +1,10 @@
-// What every kernel shares. Floor: Vulkan 1.1, 256 threads, 32 KiB of shared memory, 32-bit types.
+// What every kernel shares. Floor: Vulkan 1.1, 32-bit types, and in some variant of each kernel 128 threads and 16 KiB of shared memory.
 #extension GL_EXT_control_flow_attributes : require
+
+// Threads of a group, where a kernel has no number of its own: 256, and 128 in the variant for devices that allow no more.
+#ifndef THREADS
+#define THREADS 256
+#endif
 
 // A dispatch may need more groups than one dimension has: they are numbered over x and y, and those past the last have no work.
 uint group_index() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }

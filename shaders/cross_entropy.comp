@@ -1,4 +1,6 @@
 // cross_entropy: lse = log sum exp(logits), losses = lse - logits[target] + zloss lse²; 0 where the target is no class.
+//! kernel cross_entropy
+//! kernel cross_entropy_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

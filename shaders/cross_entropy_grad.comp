@@ -1,4 +1,6 @@
 // cross_entropy_grad: dlogits[r,j] = dlosses[r] (exp(logits - lse) (1 + 2 zloss lse) - [j == target]); 0 where the target is no class.
+//! kernel cross_entropy_grad
+//! kernel cross_entropy_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

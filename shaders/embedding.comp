@@ -1,9 +1,11 @@
 // embedding: y[r] = table[tokens[r]], NaN for a token that the table lacks. Words are copied as they are.
+//! kernel embedding
+//! kernel embedding_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = THREADS) in;
 layout(push_constant) uniform Push {
   uint count; // elements of y
   uint dim;
@@ -15,7 +17,7 @@ layout(binding = 1) readonly buffer B1 { uint tokens[]; };
 layout(binding = 2) writeonly buffer B2 { uint y[]; };
 
 void main() {
-  uint i = group_index() * 256 + gl_LocalInvocationIndex;
+  uint i = group_index() * THREADS + gl_LocalInvocationIndex;
   if (i >= count) return;
   uint token = tokens[i / dim]; // a negative one is a large number here
   y[i] = token < vocab ? table[token * dim + i % dim] : 0x7fc00000u;

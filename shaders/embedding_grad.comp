@@ -1,12 +1,14 @@
 // embedding_grad: dtable[v] = addend[v] + sum over r with tokens[r] == v of dy[r], in the order of the rows.
 //
-// A group owns `rows` rows of the table and 256 columns. It reads the tokens a block at a time, marks which of its rows each one
+// A group owns `rows` rows of the table and THREADS columns. It reads the tokens a block at a time, marks which of its rows each one
 // hits, and adds those rows of dy: each element of the table is only ever touched by one thread, so no atomics on floats are needed.
+//! kernel embedding_grad
+//! kernel embedding_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = THREADS) in;
 layout(constant_id = 0) const bool HAS_ADDEND = false; // the addend is dtable itself
 layout(push_constant) uniform Push {
   uint tokens_count;
@@ -21,7 +23,7 @@ layout(binding = 1) readonly buffer B1 { float dy[]; };
 layout(binding = 2) buffer B2 { float dtable[]; };
 
 const uint MAX_ROWS = 16;
-const uint WORDS = 8; // of 32 tokens: a block is 256 tokens
+const uint WORDS = THREADS / 32; // of 32 tokens: a block is THREADS tokens
 
 shared uint hits[MAX_ROWS * WORDS];
 shared uint touched; // a bit for each row that the block hits
@@ -29,13 +31,13 @@ shared uint touched; // a bit for each row that the block hits
 void main() {
   uint tid = gl_LocalInvocationIndex;
   uint first = group_index() / column_blocks * rows;
-  uint column = group_index() % column_blocks * 256 + tid;
+  uint column = group_index() % column_blocks * THREADS + tid;
   if (first >= vocab) return;
   uint count = min(rows, vocab - first);
   if (!HAS_ADDEND && column < dim)
     for (uint v = 0; v < count; v++) dtable[(first + v) * dim + column] = 0.0;
 
-  for (uint block = 0; block < tokens_count; block += 256) {
+  for (uint block = 0; block < tokens_count; block += THREADS) {
     barrier();
     if (tid < MAX_ROWS * WORDS) hits[tid] = 0u;
     if (tid == 0) touched = 0u;

@@ -1,4 +1,6 @@
 // fill: y = value.
+//! kernel fill
+//! kernel fill_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // gelu: y = x Φ(x).
+//! kernel gelu
+//! kernel gelu_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // gelu_grad: dx = dy (Φ(x) + x φ(x)).
+//! kernel gelu_grad
+//! kernel gelu_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

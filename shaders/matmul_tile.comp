@@ -5,13 +5,15 @@
 //! kernel matmul_tile_128 BM=128 BN=128 BK=16 TM=8 TN=8 KS=1
 //! kernel matmul_tile_64 BM=64 BN=64 BK=16 TM=4 TN=4 KS=1
 //! kernel matmul_tile_32 BM=32 BN=32 BK=32 TM=4 TN=4 KS=4
+//! kernel matmul_tile_32_128 BM=32 BN=32 BK=32 TM=4 TN=4 KS=2
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
 const uint COLS = BN / TN; // of threads
 const uint TEAM = (BM / TM) * COLS;
-const uint THREADS = TEAM * KS;
+#undef THREADS
+#define THREADS (TEAM * KS)
 
 layout(local_size_x = (BM / TM) * (BN / TN) * KS) in;
 layout(constant_id = 0) const bool TRANS_A = false;

@@ -1,4 +1,6 @@
 // rms_norm and layer_norm: y = addend + (x - mean) / sqrt(mean((x - mean)²) + eps) gain; without CENTERED the mean is taken as 0.
+//! kernel norm
+//! kernel norm_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

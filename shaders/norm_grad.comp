@@ -2,6 +2,8 @@
 // dx = addend + r (u - mean(u) - x̂ mean(u x̂)), without mean(u) unless CENTERED; and, with a gain, dgain_rows[part] = sum of dy x̂.
 //
 // A group takes `span` consecutive rows, SLOTS at a time: with a gain they are one part of dgain_rows.
+//! kernel norm_grad
+//! kernel norm_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

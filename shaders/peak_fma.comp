@@ -1,13 +1,15 @@
 // peak_fma measures what the device does at most: float32 FMAs on registers alone. Each thread has 12 sums, which with the other threads of its core
 // hide the latency of an FMA, and fit the registers of every device; the host gives x and y, so that no compiler knows them. Thread t's sum k starts at
-// t % 256 + k:
+// t % THREADS + k:
 //
 //	sum = sum * x + y, 8 * rounds times; result[t] = the sum of the thread's sums
+//! kernel peak_fma
+//! kernel peak_fma_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = THREADS) in;
 layout(push_constant) uniform Push {
   uint rounds;
   float x;
@@ -28,5 +30,5 @@ void main() {
   }
   vec4 total = sums[0];
   [[unroll]] for (uint k = 1; k < SUMS; k++) total += sums[k];
-  result[group_index() * 256 + gl_LocalInvocationIndex] = total.x + total.y + total.z + total.w;
+  result[group_index() * THREADS + gl_LocalInvocationIndex] = total.x + total.y + total.z + total.w;
 }

@@ -1,5 +1,5 @@
-// Elementwise kernels: a group covers 4 times 256 consecutive elements.
-layout(local_size_x = 256) in;
+// Elementwise kernels: a group covers 4 times THREADS consecutive elements.
+layout(local_size_x = THREADS) in;
 layout(push_constant) uniform Push {
   uint count; // elements
   float value; // the operator's constant, where it has one
@@ -7,7 +7,7 @@ layout(push_constant) uniform Push {
 
 const uint PER_THREAD = 4;
 
-uint element(uint j) { return group_index() * (256 * PER_THREAD) + j * 256 + gl_LocalInvocationIndex; }
+uint element(uint j) { return group_index() * (THREADS * PER_THREAD) + j * THREADS + gl_LocalInvocationIndex; }
 
 // For each element i of this thread.
 #define EACH(i) \

@@ -1,4 +1,6 @@
 // qk_norm_rope: each head of each position normalised, times the gain, then rotated by its position.
+//! kernel qk_norm_rope
+//! kernel qk_norm_rope_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

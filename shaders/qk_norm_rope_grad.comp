@@ -1,5 +1,7 @@
 // The gradient of qk_norm_rope: dy rotated back, u = Rᵀ dy, then the norm's gradient over each head; with a gain, a group's rows are
 // one part of dgain_rows, the sum of u x̂.
+//! kernel qk_norm_rope_grad
+//! kernel qk_norm_rope_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

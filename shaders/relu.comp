@@ -1,4 +1,6 @@
 // relu: y = max(x, 0); a NaN stays.
+//! kernel relu
+//! kernel relu_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

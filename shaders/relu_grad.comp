@@ -1,4 +1,6 @@
 // relu_grad: dx = dy where x > 0; a NaN where x is one.
+//! kernel relu_grad
+//! kernel relu_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,8 +1,7 @@
 // Rows spread over lanes: LANES neighbouring threads, a power of two, work on one row, so that short rows share a group.
-layout(local_size_x = 256) in;
-layout(constant_id = 0) const uint LANES = 256;
+layout(local_size_x = THREADS) in;
+layout(constant_id = 0) const uint LANES = THREADS;
 
-const uint THREADS = 256;
 const uint SLOTS = THREADS / LANES; // rows at once
 const uint PARTS = LANES < 16 ? LANES : 16; // of a row's sum
 

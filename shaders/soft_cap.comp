@@ -1,4 +1,6 @@
 // soft_cap: y = value tanh(x / value).
+//! kernel soft_cap
+//! kernel soft_cap_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // soft_cap_grad: dx = dy (1 - (y / value)²).
+//! kernel soft_cap_grad
+//! kernel soft_cap_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // softmax of each row.
+//! kernel softmax
+//! kernel softmax_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // softmax_grad: dx = y (dy - sum over the row of dy y).
+//! kernel softmax_grad
+//! kernel softmax_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // sum: y = scale sum(x); without HAS_SCALE, sum(x). One group.
+//! kernel sum
+//! kernel sum_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // sum_squares: the sums of the squares of 64 chunks, each spread over lanes like a row.
+//! kernel sum_squares
+//! kernel sum_squares_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // swiglu: y = silu(gate) up.
+//! kernel swiglu
+//! kernel swiglu_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,6 @@
 // swiglu_grad: dgate = dy up σ (1 + gate (1 - σ)), dup = dy gate σ.
+//! kernel swiglu_grad
+//! kernel swiglu_grad_128 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

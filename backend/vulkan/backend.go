@@ -75,6 +75,9 @@ func (b *Backend) start() error {
 	if err != nil {
 		return err
 	}
+	if err := narrow(devices, b.opts.Limits); err != nil {
+		return err
+	}
 	chosen, err := Choose(infos(devices), b.opts)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func TestFloorOnlyHidesWhatIsOptional(t *testing.T) {
 	require.EqualValues(t, 8, full.minSubgroupSize)
 	floor := d.caps(true)
 	require.Equal(t, &deviceCaps{
-		name: "big", kind: backend.Discrete, maxInvocations: 256, sharedBytes: 32 << 10, maxGroups: [3]uint32{65535, 65535, 65535},
+		name: "big", kind: backend.Discrete, maxInvocations: 128, sharedBytes: 16 << 10, maxGroups: [3]uint32{65535, 65535, 65535},
 		maxBindBytes: 1 << 32, subgroupSize: 32, minSubgroupSize: 32, maxSubgroupSize: 32,
 	}, floor)
 }

@@ -5,6 +5,7 @@ package vulkan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	vk "github.com/vulkan-go/vulkan"
 
@@ -60,10 +61,20 @@ func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*
 func (b *Backend) checkSizes(p *graph.Program) error {
 	for _, v := range p.Values() {
 		if bytes := int64(storageBytes(v.Bytes())); bytes > b.caps.maxBindBytes && !v.IsView() {
-			return fmt.Errorf("vulkan: program %s: %w", p.Name(), sizeError(v.Name(), bytes, b.caps))
+			return fmt.Errorf("vulkan: program %s: %w, of %s", p.Name(), sizeError(v.Name(), bytes, b.caps), user(p, v))
 		}
 	}
 	return nil
+}
+
+// user names the first node that reads or writes a value.
+func user(p *graph.Program, v *graph.Value) string {
+	for _, n := range p.Nodes() {
+		if slices.Contains(n.In, v) || slices.Contains(n.Out, v) {
+			return n.String()
+		}
+	}
+	return "no operator"
 }
 
 func (e *Executable) build() error {

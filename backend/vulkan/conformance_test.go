@@ -12,7 +12,22 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, openTest(t, Options{}))
 }
 
-// The least device that kernels must run on; TestConformanceOfMatMulKernels has the matmuls that it gets.
+// leastDevice has all that is less than usual at once.
+const leastDevice = "invocations=128,group=128,shared=16K,subgroup=off,16bit=off,8bit=off"
+
+// The least device that kernels must run on, with the whole kit; limits by themselves, with what they change.
+func TestConformanceOfLesserDevices(t *testing.T) {
+	for limits, only := range map[string][]string{
+		leastDevice:         nil,
+		"shared=16K":        {"attention", "attention_grad"},
+		"range=1M,alloc=4M": {"contract", "step", "golden"},
+	} {
+		t.Run(limits, func(t *testing.T) {
+			conformance.RunWith(t, openTest(t, Options{Limits: limits}), conformance.Options{Only: only})
+		})
+	}
+}
+
 func TestConformanceFloor(t *testing.T) {
 	b := openTest(t, Options{FloorOnly: true})
 	conformance.RunWith(t, b, conformance.Options{Only: []string{"step"}})

@@ -163,21 +163,6 @@ func (d *physicalDevice) correctKind() {
 	d.KindName = d.Kind.String()
 }
 
-func (d *physicalDevice) checkFloor() {
-	l := &d.Limits
-	switch {
-	case d.Unusable != "":
-	case l.Invocations < floorInvocations:
-		d.Unusable = fmt.Sprintf("its workgroups have at most %d threads, %d are needed", l.Invocations, floorInvocations)
-	case l.Shared < floorShared:
-		d.Unusable = fmt.Sprintf("its workgroups share at most %d bytes, %d are needed", l.Shared, floorShared)
-	case l.Bindings < floorBindings:
-		d.Unusable = fmt.Sprintf("its kernels see at most %d buffers, %d are needed", l.Bindings, floorBindings)
-	case l.PushBytes < floorPushBytes:
-		d.Unusable = fmt.Sprintf("it has %d bytes of push constants, %d are needed", l.PushBytes, floorPushBytes)
-	}
-}
-
 func kindOf(t vk.PhysicalDeviceType) backend.Kind {
 	switch t {
 	case vk.PhysicalDeviceTypeDiscreteGpu:

@@ -123,7 +123,21 @@ func Devices() ([]DeviceInfo, error) {
 	}
 	defer instance.Close()
 	devices, err := physicalDevices(instance, true)
+	if err == nil {
+		err = narrow(devices, "")
+	}
 	return infos(devices), err
+}
+
+func narrow(devices []*physicalDevice, limits string) error {
+	change, err := narrower(limits)
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		change(&d.DeviceInfo)
+	}
+	return nil
 }
 
 func infos(devices []*physicalDevice) []DeviceInfo {

@@ -9,13 +9,15 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-// What the kernels rely on. Desktop and Apple devices with Vulkan 1.1 have all of it; a device that has less is not usable, and
+// What the kernels rely on: the least that Vulkan allows, but for the buffers. A device that has less is not usable, and
 // Devices says why.
 const (
 	floorPushBytes   = 128
-	floorInvocations = 256
-	floorShared      = 32 << 10
+	floorInvocations = 128
+	floorShared      = 16 << 10
 	floorBindings    = 16 // storage buffers a kernel
+
+	fullThreads = 256 // a workgroup of most kernels, where a device allows that
 )
 
 // dispatch is one kernel launch of a node.
@@ -39,10 +41,10 @@ type deviceCaps struct {
 	name string // of the device, for messages
 	kind backend.Kind
 
-	maxInvocations uint32    // threads a workgroup, at least 256 here
+	maxInvocations uint32    // threads a workgroup, at least 128
 	maxGroupSize   [3]uint32 // threads a workgroup by dimension
 	maxGroups      [3]uint32 // workgroups a dispatch by dimension, at least 65535
-	sharedBytes    uint32    // shared memory a workgroup, at least 32 KiB
+	sharedBytes    uint32    // shared memory a workgroup, at least 16 KiB
 	maxBindBytes   int64     // maxStorageBufferRange, at least 128 MiB
 
 	subgroupSize      uint32 // nominal; a shader may see another one unless it is required
@@ -73,6 +75,10 @@ type shader struct {
 	bindings  int
 	pushBytes int
 	specs     int // number of specialization constants
+
+	group        [3]uint32 // threads
+	sharedBytes  int
+	capabilities []string // as SPIR-V names them
 }
 
 // launch is a dispatch that was checked, with its push constants as bytes.
@@ -97,6 +103,11 @@ func lowerProgram(d *deviceCaps, p *graph.Program, lower lowerFunc, lookup func(
 			return nil, fmt.Errorf("vulkan: program %s: %s: %w", p.Name(), n, err)
 		}
 		for _, dis := range dispatches {
+			dis.kernel = d.variant(dis.kernel, lookup)
+			if err := d.checkKernel(n, dis.kernel, lookup); err != nil {
+				unsupported = append(unsupported, err)
+				break
+			}
 			l, err := checkDispatch(d, dis, lookup)
 			if err != nil {
 				return nil, fmt.Errorf("vulkan: program %s: %s: %w", p.Name(), n, err)
@@ -106,6 +117,60 @@ func lowerProgram(d *deviceCaps, p *graph.Program, lower lowerFunc, lookup func(
 		}
 	}
 	return launches, errors.Join(unsupported...)
+}
+
+// allows tells whether a workgroup may have such a size.
+func (d *deviceCaps) allows(group [3]uint32) bool {
+	return group[0]*group[1]*group[2] <= d.maxInvocations &&
+		group[0] <= d.maxGroupSize[0] && group[1] <= d.maxGroupSize[1] && group[2] <= d.maxGroupSize[2]
+}
+
+// variant gives, on a device that does not allow a kernel's threads, its variant for such devices.
+func (d *deviceCaps) variant(kernel string, lookup func(string) (shader, bool)) string {
+	s, _ := lookup(kernel)
+	if small := fmt.Sprintf("%s_%d", kernel, floorInvocations); !d.allows(s.group) {
+		if _, ok := lookup(small); ok {
+			return small
+		}
+	}
+	return kernel
+}
+
+// lacks says which limit or feature of the device keeps a kernel from running, "" if none does.
+func (d *deviceCaps) lacks(s shader) string {
+	if !d.allows(s.group) {
+		return fmt.Sprintf("its workgroup has %v threads, the device allows %v and %d in all (maxComputeWorkGroupSize, maxComputeWorkGroupInvocations)",
+			s.group, d.maxGroupSize, d.maxInvocations)
+	}
+	if s.sharedBytes > int(d.sharedBytes) {
+		return fmt.Sprintf("it has %d bytes of shared memory, the device allows %d (maxComputeSharedMemorySize)", s.sharedBytes, d.sharedBytes)
+	}
+	known := map[string]bool{
+		"GroupNonUniformVote": d.subgroupVote, "GroupNonUniformArithmetic": d.subgroupArith, "GroupNonUniformBallot": d.subgroupBallot,
+		"GroupNonUniformShuffle": d.subgroupShuffle, "GroupNonUniformClustered": d.subgroupClustered,
+		"StorageBuffer16BitAccess": d.storage16, "Int16": d.int16, "Float16": d.float16, "Int8": d.int8,
+	}
+	for _, c := range s.capabilities {
+		if has, ok := known[c]; ok && !has {
+			return "it needs " + c + ", which the device lacks or is not to be used"
+		}
+	}
+	return ""
+}
+
+// has tells whether the device runs a kernel, or its variant for few threads.
+func (d *deviceCaps) has(kernel string) bool {
+	s, ok := lookupShader(d.variant(kernel, lookupShader))
+	return ok && d.lacks(s) == ""
+}
+
+// checkKernel names the limit and the operator where the device cannot run a kernel.
+func (d *deviceCaps) checkKernel(n *graph.Node, kernel string, lookup func(string) (shader, bool)) error {
+	s, _ := lookup(kernel) // one that is absent is checkDispatch's
+	if why := d.lacks(s); why != "" {
+		return d.unsupported(n, "kernel %s: %s", kernel, why)
+	}
+	return nil
 }
 
 func checkDispatch(d *deviceCaps, dis dispatch, lookup func(string) (shader, bool)) (launch, error) {

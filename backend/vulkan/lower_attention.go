@@ -2,8 +2,13 @@ package vulkan
 
 import "github.com/vktrain/vktrain/graph"
 
-// attentionTile is how many queries or keys a tile of attention.glsl has.
-const attentionTile = 32
+// attentionTile is how many queries or keys a tile of attention.glsl has: 32, or 16 on devices with less shared memory than that takes.
+func (d *deviceCaps) attentionTile() int {
+	if d.sharedBytes >= 32<<10 {
+		return 32
+	}
+	return 16
+}
 
 // attentionPush is the block of attention.glsl.
 type attentionPush struct {
@@ -15,8 +20,11 @@ type attentionPush struct {
 func (d *deviceCaps) attention(kernel string, n *graph.Node, q, scale *graph.Value, heads, parts int, bind ...*graph.Value) dispatch {
 	at := graph.AttrOf[graph.AttentionAttr](n)
 	batch, positions := q.Shape()[0], q.Shape()[1]
-	tiles := ceilDiv(positions, attentionTile)
+	tiles := ceilDiv(positions, d.attentionTile())
 	count := batch * heads * tiles
+	if d.attentionTile() == 16 {
+		kernel += "_16"
+	}
 	return dispatch{
 		kernel: kernel, spec: []uint32{uint32(at.HeadDim), flag(at.SoftCap != 0), flag(scale != nil)},
 		push: attentionPush{
@@ -33,7 +41,7 @@ func (d *deviceCaps) checkAttention(n *graph.Node, q *graph.Value, sharing int) 
 	}
 	// Loads, products and sums of each pair of tiles.
 	rounds := ceilDiv(h, 64)*(2*min(h+3, 64)+68) + 40
-	return d.checkLoops(n, rounds*sharing*ceilDiv(q.Shape()[1], attentionTile))
+	return d.checkLoops(n, rounds*sharing*ceilDiv(q.Shape()[1], d.attentionTile()))
 }
 
 func lowerAttention(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
@@ -60,7 +68,7 @@ func lowerAttentionGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	first := dispatch{
 		kernel: "attention_delta", spec: []uint32{uint32(lanes)},
 		push: attentionDeltaPush{uint32(rows), uint32(at.HeadDim), uint32(at.Heads), uint32(q.Shape()[1])},
-		bind: []*graph.Value{do, o, delta}, groups: d.grid(ceilDiv(rows, rowThreads/lanes)),
+		bind: []*graph.Value{do, o, delta}, groups: d.grid(ceilDiv(rows, d.threads()/lanes)),
 	}
 	second := d.attention("attention_grad_q", n, q, scale, at.Heads, 1, do, q, k, v, lse, scale, delta, dq, dscale)
 	second.barrier = true

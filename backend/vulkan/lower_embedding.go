@@ -9,7 +9,7 @@ func lowerEmbedding(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	vocab, dim := table.Shape()[0], table.Shape()[1]
 	return []dispatch{{
 		kernel: "embedding", push: embeddingPush{uint32(y.Elems()), uint32(dim), uint32(vocab)},
-		bind: []*graph.Value{table, n.In[1], y}, groups: d.grid(ceilDiv(y.Elems(), 256)),
+		bind: []*graph.Value{table, n.In[1], y}, groups: d.grid(ceilDiv(y.Elems(), d.threads())),
 	}}, nil
 }
 
@@ -20,7 +20,7 @@ func lowerEmbeddingGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	vocab, dim := dtable.Shape()[0], dtable.Shape()[1]
 	// Each workgroup reads all tokens: many rows of a large table a workgroup, one of a small table, which has few.
 	rows := min(max(vocab/1024, 1), 16)
-	blocks := ceilDiv(dim, 256)
+	blocks := ceilDiv(dim, d.threads())
 	return []dispatch{{
 		kernel: "embedding_grad", spec: []uint32{flag(addend != nil)},
 		push: embeddingGradPush{uint32(tokens.Elems()), uint32(dim), uint32(vocab), uint32(rows), uint32(blocks)},

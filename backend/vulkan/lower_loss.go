@@ -11,7 +11,7 @@ func lowerSoftmax(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	bind := append(append([]*graph.Value{}, n.In...), n.Out...)
 	return []dispatch{{
 		kernel: n.Op.String(), spec: []uint32{uint32(lanes)}, push: rowsPush{uint32(shape.Rows()), uint32(shape.Last())},
-		bind: bind, groups: d.grid(ceilDiv(shape.Rows(), rowThreads/lanes)),
+		bind: bind, groups: d.grid(ceilDiv(shape.Rows(), d.threads()/lanes)),
 	}}, nil
 }
 
@@ -28,7 +28,7 @@ func lowerCrossEntropy(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	return []dispatch{{
 		kernel: n.Op.String(), spec: []uint32{uint32(lanes)},
 		push: crossEntropyPush{uint32(shape.Rows()), uint32(shape.Last()), graph.AttrOf[graph.CrossEntropyAttr](n).ZLoss},
-		bind: bind, groups: d.grid(ceilDiv(shape.Rows(), rowThreads/lanes)),
+		bind: bind, groups: d.grid(ceilDiv(shape.Rows(), d.threads()/lanes)),
 	}}, nil
 }
 
@@ -36,11 +36,11 @@ type sumPush struct{ Count uint32 }
 
 func lowerSum(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	x, scale, y := n.In[0], n.In[1], n.Out[0]
-	if err := d.checkLoops(n, ceilDiv(x.Elems(), rowThreads)); err != nil {
+	if err := d.checkLoops(n, ceilDiv(x.Elems(), d.threads())); err != nil {
 		return nil, err
 	}
 	return []dispatch{{
-		kernel: "sum", spec: []uint32{rowThreads, flag(scale != nil)}, push: sumPush{uint32(x.Elems())},
+		kernel: "sum", spec: []uint32{uint32(d.threads()), flag(scale != nil)}, push: sumPush{uint32(x.Elems())},
 		bind: []*graph.Value{x, scale, y}, groups: [3]uint32{1, 1, 1},
 	}}, nil
 }
@@ -65,7 +65,7 @@ func lowerSumSquares(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	}
 	return []dispatch{{
 		kernel: "sum_squares", spec: []uint32{uint32(lanes)}, push: sumSquaresPush{uint32(x.Elems()), uint32(chunk)},
-		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{uint32(graph.SumSquaresParts * lanes / rowThreads), 1, 1},
+		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{uint32(graph.SumSquaresParts * lanes / d.threads()), 1, 1},
 	}}, nil
 }
 

@@ -45,15 +45,15 @@ const enoughTiles = 64
 // chooseMatMul takes the broadcasting kernel on devices that are a CPU, where shared memory is as slow as any; else the largest tile that gives enough
 // workgroups.
 func (d *deviceCaps) chooseMatMul(batch, m, n int) matMulKernel {
-	if d.kind == backend.Software && d.subgroupBallot {
+	if d.kind == backend.Software {
 		for _, k := range matMulSubgroups {
-			if k.subgroupSize == d.subgroupSize {
+			if k.subgroupSize == d.subgroupSize && d.has(k.name) {
 				return k
 			}
 		}
 	}
 	for _, k := range matMulTiles {
-		if ceilDiv(m, k.rows)*ceilDiv(n, k.cols)*batch >= enoughTiles {
+		if d.has(k.name) && ceilDiv(m, k.rows)*ceilDiv(n, k.cols)*batch >= enoughTiles {
 			return k
 		}
 	}

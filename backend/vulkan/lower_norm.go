@@ -19,7 +19,7 @@ func lowerNorm(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		kernel: "norm",
 		spec:   []uint32{uint32(lanes), flag(n.Op == graph.OpLayerNorm), flag(gain != nil), flag(addend != nil)},
 		push:   normPush{uint32(rows), uint32(length), 1 / float32(length), graph.AttrOf[graph.NormAttr](n).Eps},
-		bind:   []*graph.Value{x, gain, addend, y}, groups: d.grid(ceilDiv(rows, rowThreads/lanes)),
+		bind:   []*graph.Value{x, gain, addend, y}, groups: d.grid(ceilDiv(rows, d.threads()/lanes)),
 	}}, nil
 }
 
@@ -35,12 +35,12 @@ func lowerNormGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	dy, x, gain, addend, dx, dgain := n.In[0], n.In[1], n.In[2], n.In[3], n.Out[0], n.Out[1]
 	rows, length := x.Shape().Rows(), x.Shape().Last()
 	// A longer row than a lane can keep column sums of must have the workgroup to itself.
-	lanes := max(d.rowLanes(length), lanesFor(length, normGradKept))
-	span := rowThreads / lanes
+	lanes := max(d.rowLanes(length), d.lanesFor(length, normGradKept))
+	span := d.threads() / lanes
 	if gain != nil {
 		span = graph.RowsPerPart(rows)
 	}
-	if err := d.checkLoops(n, ceilDiv(span, rowThreads/lanes)*(5*ceilDiv(length, lanes)+60)); err != nil {
+	if err := d.checkLoops(n, ceilDiv(span, d.threads()/lanes)*(5*ceilDiv(length, lanes)+60)); err != nil {
 		return nil, err
 	}
 	return []dispatch{{
@@ -121,8 +121,8 @@ func lowerQKNormRoPE(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		return nil, err
 	}
 	rows := x.Elems() / at.HeadDim
-	lanes := lanesFor(at.HeadDim, 4)
-	span := ropeSpan(rows, rowThreads/lanes)
+	lanes := d.lanesFor(at.HeadDim, 4)
+	span := ropeSpan(rows, d.threads()/lanes)
 	return []dispatch{{
 		kernel: "qk_norm_rope", spec: []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, push: newQKNormPush(x, at, span),
 		bind: []*graph.Value{x, gain, y}, groups: d.grid(ceilDiv(rows, span)),
@@ -136,12 +136,12 @@ func lowerQKNormRoPEGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		return nil, err
 	}
 	rows := x.Elems() / at.HeadDim
-	lanes := lanesFor(at.HeadDim, 4)
-	span := ropeSpan(rows, rowThreads/lanes)
+	lanes := d.lanesFor(at.HeadDim, 4)
+	span := ropeSpan(rows, d.threads()/lanes)
 	if gain != nil {
 		span = graph.RowsPerPart(rows)
 	}
-	if err := d.checkLoops(n, ceilDiv(span, rowThreads/lanes)*60); err != nil {
+	if err := d.checkLoops(n, ceilDiv(span, d.threads()/lanes)*60); err != nil {
 		return nil, err
 	}
 	return []dispatch{{

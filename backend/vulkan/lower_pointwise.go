@@ -8,8 +8,8 @@ type pointwisePush struct {
 	Value float32
 }
 
-// pointwiseElems is how many elements a workgroup of pointwise.glsl covers.
-const pointwiseElems = 1024
+// pointwiseElems is how many elements a thread of pointwise.glsl covers.
+const pointwiseElems = 4
 
 // lowerPointwise serves operators whose kernel has their name and binds their operands in order.
 func lowerPointwise(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
@@ -26,7 +26,7 @@ func lowerPointwise(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 
 func (d *deviceCaps) pointwise(kernel string, count int, value float32, spec []uint32, bind []*graph.Value) dispatch {
 	return dispatch{
-		kernel: kernel, spec: spec, push: pointwisePush{uint32(count), value}, bind: bind, groups: d.grid(ceilDiv(count, pointwiseElems)),
+		kernel: kernel, spec: spec, push: pointwisePush{uint32(count), value}, bind: bind, groups: d.grid(ceilDiv(count, pointwiseElems*d.threads())),
 	}
 }
 
@@ -50,6 +50,6 @@ func lowerCast(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	x, y := n.In[0], n.Out[0]
 	return []dispatch{{
 		kernel: "cast", spec: []uint32{castFormats[x.DType()], castFormats[y.DType()]}, push: castPush{uint32(x.Elems())},
-		bind: []*graph.Value{x, y}, groups: d.grid(ceilDiv(x.Elems(), 512)),
+		bind: []*graph.Value{x, y}, groups: d.grid(ceilDiv(x.Elems(), 2*d.threads())),
 	}}, nil
 }

@@ -61,7 +61,10 @@ func lowerNode(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 
 func lookupShader(name string) (shader, bool) {
 	k, ok := shaders.Lookup(name)
-	return shader{spirv: k.SPIRV, bindings: k.Bindings, pushBytes: k.PushBytes, specs: len(k.Spec)}, ok
+	return shader{
+		spirv: k.SPIRV, bindings: k.Bindings, pushBytes: k.PushBytes, specs: len(k.Spec),
+		group: k.LocalSize, sharedBytes: k.SharedBytes, capabilities: k.Capabilities,
+	}, ok
 }
 
 // grid spreads workgroups over two dimensions; kernels number them over both, and those past the last have nothing to do.
@@ -93,14 +96,19 @@ func flag(b bool) uint32 {
 	return 0
 }
 
-// rowThreads is the workgroup size of kernels that spread rows over lanes (rows.glsl).
-const rowThreads = 256
+// threads is the workgroup size of kernels that have no number of their own (common.glsl): 256, or 128 on devices that allow no more.
+func (d *deviceCaps) threads() int {
+	if d.allows([3]uint32{fullThreads, 1, 1}) {
+		return fullThreads
+	}
+	return floorInvocations
+}
 
 // lanesFor is how many threads share a row of n elements: a power of two from 8 to the whole workgroup, with up to `each` elements a
 // lane where that allows it.
-func lanesFor(n, each int) int {
+func (d *deviceCaps) lanesFor(n, each int) int {
 	lanes := 8
-	for lanes < rowThreads && lanes*each < n {
+	for lanes < d.threads() && lanes*each < n {
 		lanes *= 2
 	}
 	return lanes
@@ -109,7 +117,7 @@ func lanesFor(n, each int) int {
 // rowLanes is lanesFor the device: a GPU wants many threads, a CPU few barriers.
 func (d *deviceCaps) rowLanes(n int) int {
 	if d.kind == backend.Software {
-		return lanesFor(n, 2048)
+		return d.lanesFor(n, 2048)
 	}
-	return lanesFor(n, 4)
+	return d.lanesFor(n, 4)
 }

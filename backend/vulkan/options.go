@@ -25,6 +25,10 @@ type Options struct {
 	// CacheDir holds compiled pipelines between runs. Empty is the user's cache folder; NoCache keeps none.
 	CacheDir string
 	NoCache  bool
+	// Limits makes the backend believe in a lesser device, for tests and bug reports: NAME=VALUE pairs with commas between them, as in
+	// "shared=16K,invocations=128,range=64M,subgroup=off,16bit=off". What the device has less of anyway stays as it is. Empty: what the
+	// environment variable VKTRAIN_LIMITS says.
+	Limits string
 	// Statistics lets PipelineStats be called, where the driver has VK_KHR_pipeline_executable_properties.
 	Statistics bool
 

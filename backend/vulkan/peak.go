@@ -64,7 +64,7 @@ func (b *Backend) NewPeakLoops() (_ backend.PeakLoops, err error) {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	p := fmaProgram(groups)
+	p := fmaProgram(groups * b.caps.threads())
 	if l.out, err = b.NewStore(p.Vars()); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (b *Backend) NewPeakLoops() (_ backend.PeakLoops, err error) {
 		if l.fma, err = b.compile(p, l.out, lowerFMA(groups, fmaPush{uint32(rounds), 1 - 0x1p-20, 0x1p-20})); err != nil {
 			return nil, err
 		}
-		l.flops = 2 * fmaSums * fmaUnroll * 256 * float64(groups*rounds)
+		l.flops = 2 * fmaSums * fmaUnroll * float64(b.caps.threads()*groups*rounds)
 		seconds, err := run(l.fma)
 		if err != nil {
 			return nil, err
@@ -105,9 +105,9 @@ func rate(e *Executable, amount float64) (float64, error) {
 }
 
 // fmaProgram has a node that lowerFMA can lower.
-func fmaProgram(groups int) *graph.Program {
+func fmaProgram(threads int) *graph.Program {
 	g := graph.NewBuilder()
-	g.Fill(g.Var("result", graph.F32, groups*256), 0)
+	g.Fill(g.Var("result", graph.F32, threads), 0)
 	return g.Build("peak_fma")
 }
 
@@ -129,7 +129,7 @@ func lowerTriad(s float32) lowerFunc {
 		count := n.Out[0].Elems() / 4
 		return []dispatch{{
 			kernel: "peak_triad", push: triadPush{uint32(count), s}, bind: []*graph.Value{n.In[0], n.In[1], n.Out[0]},
-			groups: d.grid(ceilDiv(count, 256*triadThreadVecs)),
+			groups: d.grid(ceilDiv(count, d.threads()*triadThreadVecs)),
 		}}, nil
 	}
 }

@@ -37,18 +37,18 @@ func TestPeakFMAComputes(t *testing.T) {
 				groups int
 				push   fmaPush
 			}{{1, fmaPush{0, 2, 1}}, {1, fmaPush{1, 2, 1}}, {3, fmaPush{1, -1, 5}}, {5, fmaPush{7, -1, 3}}, {2, fmaPush{100, 1, 2}}, {7, fmaPush{3, 0, 9}}} {
-				p := fmaProgram(c.groups)
+				p := fmaProgram(b.caps.threads() * c.groups)
 				s := newStore(t, b, p)
 				e, err := b.compile(p, s, lowerFMA(c.groups, c.push))
 				require.NoError(t, err)
 				seconds, err := run(e)
 				require.NoError(t, err)
 				require.GreaterOrEqual(t, seconds, 0.0)
-				got := readFloats(t, s, "result", 256*c.groups)
+				got := readFloats(t, s, "result", b.caps.threads()*c.groups)
 				for i := range got {
 					want := float32(0)
 					for k := range fmaSums {
-						sum := float32(i%256 + k)
+						sum := float32(i%b.caps.threads() + k)
 						for range fmaUnroll * c.push.Rounds {
 							sum = sum*c.push.X + c.push.Y
 						}

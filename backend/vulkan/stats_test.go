@@ -136,15 +136,19 @@ func peakLaunches(t *testing.T, b *Backend) []launch {
 // RADV without hardware for each generation of GPUs.
 func TestNoKernelSpills(t *testing.T) {
 	b := openStats(t, Options{})
-	b.submit = nil
-	launches := peakLaunches(t, b)
-	for _, p := range everyProgram(t) {
-		l, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+	var stats []KernelStats
+	for _, b := range []*Backend{b, openStats(t, Options{Limits: leastDevice})} {
+		b.submit = nil
+		launches := peakLaunches(t, b)
+		for _, p := range everyProgram(t) {
+			l, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+			require.NoError(t, err)
+			launches = append(launches, l...)
+		}
+		list, err := b.launchStats(launches)
 		require.NoError(t, err)
-		launches = append(launches, l...)
+		stats = append(stats, list...)
 	}
-	stats, err := b.launchStats(launches)
-	require.NoError(t, err)
 	told := 0
 	seen := map[string]bool{}
 	for _, s := range stats {

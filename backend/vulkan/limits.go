@@ -1,0 +1,134 @@
+package vulkan
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// limitsVariable is the environment variable that stands in for an empty Options.Limits.
+const limitsVariable = "VKTRAIN_LIMITS"
+
+// limitSetters are the names that Options.Limits knows: each narrows a device to a value, and never widens it.
+var limitSetters = map[string]func(d *DeviceInfo, value int64){
+	"invocations": func(d *DeviceInfo, v int64) { lower(&d.Limits.Invocations, v) },
+	"group": func(d *DeviceInfo, v int64) {
+		for i := range d.Limits.GroupSize {
+			lower(&d.Limits.GroupSize[i], v)
+		}
+	},
+	"groups": func(d *DeviceInfo, v int64) {
+		for i := range d.Limits.GroupCount {
+			lower(&d.Limits.GroupCount[i], v)
+		}
+	},
+	"shared":  func(d *DeviceInfo, v int64) { lower(&d.Limits.Shared, v) },
+	"buffers": func(d *DeviceInfo, v int64) { lower(&d.Limits.Bindings, v) },
+	"range":   func(d *DeviceInfo, v int64) { d.Limits.BindBytes = min(d.Limits.BindBytes, v) },
+	"alloc":   func(d *DeviceInfo, v int64) { d.Limits.AllocBytes = min(d.Limits.AllocBytes, v) },
+	"memory": func(d *DeviceInfo, v int64) {
+		for i := range d.Heaps {
+			d.Heaps[i].Bytes, d.Heaps[i].Free = min(d.Heaps[i].Bytes, v), min(d.Heaps[i].Free, v)
+		}
+	},
+}
+
+// featureSwitches are the names that Options.Limits can turn off.
+var featureSwitches = map[string]func(d *DeviceInfo){
+	"subgroup": func(d *DeviceInfo) {
+		d.Features.SubgroupOps, d.Features.SubgroupSizeControl, d.Features.FullSubgroups = nil, false, false
+	},
+	"16bit":      func(d *DeviceInfo) { d.Features.Storage16, d.Features.Int16, d.Features.Float16 = false, false, false },
+	"8bit":       func(d *DeviceInfo) { d.Features.Int8 = false },
+	"matrix":     func(d *DeviceInfo) { d.Features.CooperativeMatrix = nil },
+	"timestamps": func(d *DeviceInfo) { d.Limits.TimestampNanos = 0 },
+}
+
+func lower(limit *uint32, to int64) { *limit = uint32(min(int64(*limit), to)) }
+
+// narrower reads Options.Limits, or the environment where that is empty.
+func narrower(limits string) (func(*DeviceInfo), error) {
+	where := "Options.Limits"
+	if limits == "" {
+		where, limits = limitsVariable, os.Getenv(limitsVariable)
+	}
+	var changes []func(*DeviceInfo)
+	for _, part := range strings.FieldsFunc(limits, func(r rune) bool { return r == ',' || r == ' ' }) {
+		name, text, _ := strings.Cut(part, "=")
+		if off, ok := featureSwitches[name]; ok {
+			if text != "off" {
+				return nil, fmt.Errorf("vulkan: %s: %s can only be off, not %q", where, name, text)
+			}
+			changes = append(changes, off)
+			continue
+		}
+		set, ok := limitSetters[name]
+		if !ok {
+			return nil, fmt.Errorf("vulkan: %s: no limit is named %q: use %s", where, name, limitNames())
+		}
+		v, err := parseSize(text)
+		if err != nil {
+			return nil, fmt.Errorf("vulkan: %s: %s is %q, not a number above 0 with K, M or G after it where wanted", where, name, text)
+		}
+		changes = append(changes, func(d *DeviceInfo) { set(d, v) })
+	}
+	return func(d *DeviceInfo) {
+		if len(changes) == 0 || d.Unusable != "" {
+			return
+		}
+		for _, change := range changes {
+			change(d)
+		}
+		d.checkFloor()
+	}, nil
+}
+
+// limitNames lists what Options.Limits takes.
+func limitNames() string {
+	var names []string
+	for n := range limitSetters {
+		names = append(names, n+"=N")
+	}
+	for n := range featureSwitches {
+		names = append(names, n+"=off")
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// parseSize reads a number above 0 with an optional binary unit.
+func parseSize(s string) (int64, error) {
+	shift := 0
+	if i := strings.IndexAny(s, "KMG"); i >= 0 && i == len(s)-1 {
+		shift = 10 * (1 + strings.IndexByte("KMG", s[i]))
+		s = s[:i]
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	if n <= 0 || n > 1<<62>>shift {
+		return 0, strconv.ErrRange
+	}
+	return n << shift, nil
+}
+
+// checkFloor says why a device cannot be used, if it has less than kernels rely on.
+func (d *DeviceInfo) checkFloor() {
+	l := &d.Limits
+	switch {
+	case d.Unusable != "":
+	case l.Invocations < floorInvocations:
+		d.Unusable = fmt.Sprintf("its workgroups have at most %d threads (maxComputeWorkGroupInvocations), %d are needed", l.Invocations, floorInvocations)
+	case l.GroupSize[0] < floorInvocations:
+		d.Unusable = fmt.Sprintf("its workgroups have at most %d threads in a row (maxComputeWorkGroupSize), %d are needed", l.GroupSize[0], floorInvocations)
+	case l.Shared < floorShared:
+		d.Unusable = fmt.Sprintf("its workgroups share at most %d bytes (maxComputeSharedMemorySize), %d are needed", l.Shared, floorShared)
+	case l.Bindings < floorBindings:
+		d.Unusable = fmt.Sprintf("its kernels see at most %d buffers (maxPerStageDescriptorStorageBuffers), %d are needed", l.Bindings, floorBindings)
+	case l.PushBytes < floorPushBytes:
+		d.Unusable = fmt.Sprintf("it has %d bytes of push constants (maxPushConstantsSize), %d are needed", l.PushBytes, floorPushBytes)
+	}
+}
