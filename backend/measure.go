@@ -37,3 +37,23 @@ type PeakLoops interface {
 	Triad() (float64, error)
 	Close() error
 }
+
+// MemoryUse is what a device has allocated of one type of memory for one purpose.
+type MemoryUse struct {
+	Purpose string   `json:"purpose"` // device memory, for kernels; upload memory; readback memory
+	Type    int      `json:"type"`    // the driver's number of the memory type
+	Heap    int      `json:"heap"`    // and of its heap
+	Flags   []string `json:"flags"`   // of the type, as the driver has them
+	Bytes   int64    `json:"bytes"`
+}
+
+// MemoryReporter is a Backend that says which memory it has taken.
+type MemoryReporter interface {
+	MemoryUse() []MemoryUse
+}
+
+// ArenaSharer is a Backend whose executables over one store share the memory of their intermediate values, so that programs need no more of it than
+// the largest of them does.
+type ArenaSharer interface {
+	SharesArena()
+}

@@ -51,6 +51,8 @@ type Step struct {
 	DeviceBytes  int64   `json:"device_bytes"` // parameters, moments, arena and inputs
 	Loss         float64 `json:"loss"`         // of the last step
 
+	Memory []backend.MemoryUse `json:"memory_use,omitempty"` // of all models together, if the device says which memory it has taken
+
 	PeakGFLOPs float64 `json:"peak_gflops,omitempty"` // of float32 FMAs, measured between the steps; 0 if the device can't
 	OfPeak     float64 `json:"of_peak,omitempty"`     // GFLOPs over that
 	Ops        []Op    `json:"ops,omitempty"`         // the operators' parts, the longest first, if the device can time them
@@ -241,6 +243,9 @@ func (t *trainee) finish(dev backend.Backend, first *trainee) Step {
 	}
 	if r.PeakBytes = r.DeviceBytes; dev.Info().Kind == backend.CPU {
 		r.PeakBytes = max(peakResident(), r.DeviceBytes)
+	}
+	if m, ok := dev.(backend.MemoryReporter); ok {
+		r.Memory = m.MemoryUse()
 	}
 	return r
 }

@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/vktrain/vktrain/backend"
@@ -21,14 +22,15 @@ type Memory struct {
 
 // MemoryOf adds up programs that share a store: variables once, and each program's own arena and inputs. Arenas are of plans without options;
 // MemoryOn has those that a device makes.
-func MemoryOf(programs ...*graph.Program) Memory { return memory(graph.NewPlan, programs) }
+func MemoryOf(programs ...*graph.Program) Memory { return memory(graph.NewPlan, false, programs) }
 
-// MemoryOn is MemoryOf on a device.
+// MemoryOn is MemoryOf on a device, which may let programs share an arena.
 func MemoryOn(dev backend.Backend, programs ...*graph.Program) Memory {
-	return memory(func(p *graph.Program) *graph.Plan { return backend.Plan(dev, p) }, programs)
+	_, shared := dev.(backend.ArenaSharer)
+	return memory(func(p *graph.Program) *graph.Plan { return backend.Plan(dev, p) }, shared, programs)
 }
 
-func memory(plan func(*graph.Program) *graph.Plan, programs []*graph.Program) Memory {
+func memory(plan func(*graph.Program) *graph.Plan, shared bool, programs []*graph.Program) Memory {
 	var m Memory
 	for _, v := range Vars(programs...) {
 		to := &m.Params
@@ -41,7 +43,11 @@ func memory(plan func(*graph.Program) *graph.Plan, programs []*graph.Program) Me
 		*to += int64(v.Bytes())
 	}
 	for _, p := range programs {
-		m.Arena += int64(plan(p).ArenaBytes())
+		if arena := int64(plan(p).ArenaBytes()); shared {
+			m.Arena = max(m.Arena, arena)
+		} else {
+			m.Arena += arena
+		}
 		for _, v := range p.Inputs() {
 			m.Inputs += int64(v.Bytes())
 		}
@@ -65,6 +71,19 @@ func (c Config) checkFit(info backend.Info) error {
 		least.Accumulators = params
 	}
 	return c.checkMemory(least, info)
+}
+
+// withEvaluation adds the programs that evaluate and generate to those that train.
+func (c Config) withEvaluation(programs []*graph.Program) ([]*graph.Program, error) {
+	eval, err := EvalProgram(c.Model.Config, c.programOptions())
+	if err != nil {
+		return nil, err
+	}
+	logits, err := LogitsProgram(c.Model.Config, ProgramOptions{Batch: 1})
+	if err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(programs), eval, logits), nil
 }
 
 // Fixed is what a smaller batch would not change.

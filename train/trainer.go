@@ -65,7 +65,11 @@ func (t *Trainer) compile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.cfg.checkMemory(MemoryOn(t.dev, programs...), t.dev.Info()); err != nil {
+	all, err := t.cfg.withEvaluation(programs)
+	if err != nil {
+		return err
+	}
+	if err := t.cfg.checkMemory(MemoryOn(t.dev, all...), t.dev.Info()); err != nil {
 		return err
 	}
 	if t.store, err = t.dev.NewStore(Vars(programs...)); err != nil {

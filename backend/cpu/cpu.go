@@ -34,6 +34,7 @@ type job struct {
 var (
 	_ backend.Backend     = (*Backend)(nil)
 	_ backend.Planner     = (*Backend)(nil)
+	_ backend.ArenaSharer = (*Backend)(nil)
 	_ backend.PartStore   = (*store)(nil)
 	_ backend.Executable  = (*executable)(nil)
 	_ backend.Profiler    = (*executable)(nil)
@@ -75,6 +76,9 @@ func (b *Backend) Info() backend.Info {
 // PlanOptions lets outputs take the place of inputs: kernels read a row of an input that the operator table allows this for before they
 // write that row of the output.
 func (b *Backend) PlanOptions() graph.PlanOptions { return graph.PlanOptions{InPlace: true} }
+
+// SharesArena says that only one program runs at a time, so that those over one store share an arena.
+func (b *Backend) SharesArena() {}
 
 // Close stops the workers. Closing twice is fine.
 func (b *Backend) Close() error {

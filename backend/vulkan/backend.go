@@ -148,10 +148,10 @@ func (b *Backend) newDevice() error {
 	return nil
 }
 
-// Info describes the device.
+// Info describes the device. Memory is what was free, when the device was opened, on the heap that tensors go to.
 func (b *Backend) Info() backend.Info {
 	d := &b.physical.DeviceInfo
-	return backend.Info{Backend: "vulkan", Name: d.Name, Vendor: d.Vendor, Driver: d.Driver, Kind: d.Kind, Memory: d.DeviceBytes()}
+	return backend.Info{Backend: "vulkan", Name: d.Name, Vendor: d.Vendor, Driver: d.Driver, Kind: d.Kind, Memory: b.memory.atFirst()}
 }
 
 // Device describes the device in full.

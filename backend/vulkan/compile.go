@@ -105,7 +105,9 @@ func (e *Executable) allocate() error {
 	inputs, outputs := last(e.inputOffset), last(e.outputOffset)
 
 	device := int64(e.plan.ArenaBytes())
-	if !e.inPlace {
+	if e.inPlace { // the slots are in the same memory
+		device += numSlots * (inputs + outputs)
+	} else {
 		device += inputs
 	}
 	if err := m.reserve("program "+name, onDevice, device); err != nil {

@@ -122,12 +122,12 @@ func (d *physicalDevice) askMemory(instance *vkx.Instance) {
 	d.Heaps = nil
 	shared := true
 	for _, h := range heaps {
+		budget := min(h.Budget, h.Size) // a driver may report more budget than memory, or more usage than budget
 		free := h.Size
-		if h.Budget > 0 { // a driver may report more budget than memory, or more usage than budget
-			free = min(h.Budget, h.Size)
-			free -= min(h.Usage, free)
+		if budget > 0 {
+			free = budget - min(h.Usage, budget)
 		}
-		d.Heaps = append(d.Heaps, Heap{Bytes: int64(h.Size), DeviceLocal: h.DeviceLocal, Free: int64(free)})
+		d.Heaps = append(d.Heaps, Heap{Bytes: int64(h.Size), DeviceLocal: h.DeviceLocal, Budget: int64(budget), Free: int64(free)})
 		shared = shared && h.DeviceLocal
 	}
 	const direct = deviceLocal | hostVisible | hostCoherent

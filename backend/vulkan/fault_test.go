@@ -157,6 +157,14 @@ func TestOutOfMemoryIsKnownBefore(t *testing.T) {
 	p := g.Build("arena")
 	_, err = b.Compile(p, newStore(t, b, p))
 	require.ErrorAs(t, err, &m)
+	slots := int64(0) // of the output, where the host reads it in the same memory
+	if b.physical.Unified {
+		slots = numSlots << 19
+	}
+	require.EqualValues(t, 1<<20+slots, m.Need)
+	b = openArith(t, Options{tweak: narrow(4 << 20)})
+	_, err = b.Compile(p, newStore(t, b, p))
+	require.ErrorAs(t, err, &m)
 	require.EqualValues(t, 1<<20, m.Need)
 	require.Contains(t, m.Error(), "largest single allocation")
 	small := chain(100, 1)

@@ -10,6 +10,7 @@ import (
 
 	vk "github.com/vulkan-go/vulkan"
 
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/vulkan/internal/vkx"
 )
 
@@ -151,6 +152,48 @@ func (p *memoryPool) available(class memoryClass) int64 {
 		}
 	}
 	return free
+}
+
+// atFirst is what was free on the heap of tensors when the device was opened; 0 if it has no memory.
+func (p *memoryPool) atFirst() int64 {
+	if len(p.types[onDevice]) == 0 {
+		return 0
+	}
+	return p.physical.Heaps[p.physical.types[p.types[onDevice][0]].Heap].Free
+}
+
+var _ backend.MemoryReporter = (*Backend)(nil)
+
+// MemoryUse lists what is allocated, by purpose and memory type.
+func (b *Backend) MemoryUse() []backend.MemoryUse {
+	p := b.memory
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []backend.MemoryUse
+	for class := range numClasses {
+		for kind, t := range p.physical.types {
+			use := backend.MemoryUse{Purpose: class.String(), Type: kind, Heap: t.Heap, Flags: flagNames(t.Flags)}
+			for _, b := range p.blocks[class] {
+				if b.kind == kind {
+					use.Bytes += int64(b.bytes)
+				}
+			}
+			if use.Bytes > 0 {
+				list = append(list, use)
+			}
+		}
+	}
+	return list
+}
+
+func flagNames(flags vk.MemoryPropertyFlags) []string {
+	names := []string{}
+	for i, name := range []string{"device_local", "host_visible", "host_coherent", "host_cached"} {
+		if flags&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // check says with an error that a device has no memory of a class at all, as drivers without hardware do.

@@ -103,7 +103,8 @@ type Features struct {
 type Heap struct {
 	Bytes       int64 `json:"bytes"`
 	DeviceLocal bool  `json:"device_local"`
-	Free        int64 `json:"free_bytes"` // as the driver estimates it; Bytes where it does not
+	Budget      int64 `json:"budget_bytes,omitempty"` // what the driver lets the process have (VK_EXT_memory_budget); 0 where it does not say
+	Free        int64 `json:"free_bytes"`             // of the budget; Bytes where the driver does not say
 }
 
 // DeviceBytes is the size of the largest heap on the device.

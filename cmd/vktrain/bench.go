@@ -199,6 +199,9 @@ func writeStep(w io.Writer, s bench.Step, compared bool) {
 		row(w, "peak", "%.1f GFLOP/s of FMAs%s: the model's are %s of it", s.PeakGFLOPs, on, percent(s.OfPeak))
 	}
 	row(w, "memory", "%s at most, %s of them parameters, moments and arena", size(s.PeakBytes), size(s.DeviceBytes))
+	for _, m := range s.Memory {
+		row(w, "allocated", "%s of %s in heap %d (type %d: %s)", size(m.Bytes), m.Purpose, m.Heap, m.Type, strings.Join(m.Flags, ", "))
+	}
 	if len(s.Ops) == 0 {
 		return
 	}

@@ -122,12 +122,18 @@ func writeVulkan(w io.Writer, d *vulkan.DeviceInfo) {
 	detail(w, "kind", d.Kind.String())
 	detail(w, "driver", fmt.Sprintf("%s, Vulkan %s", d.Driver, d.API))
 	var heaps []string
-	for _, h := range d.Heaps {
-		where := "host"
+	for i, h := range d.Heaps {
+		where, budget := "host", ""
 		if h.DeviceLocal {
 			where = "device"
 		}
-		heaps = append(heaps, fmt.Sprintf("%s %s (%s free)", size(h.Bytes), where, size(h.Free)))
+		if h.Budget > 0 {
+			budget = "budget " + size(h.Budget) + ", "
+		}
+		heaps = append(heaps, fmt.Sprintf("heap %d: %s %s (%s%s free)", i, size(h.Bytes), where, budget, size(h.Free)))
+	}
+	if len(heaps) == 0 {
+		heaps = []string{"none"}
 	}
 	if d.Unified {
 		heaps = append(heaps, "unified")
