@@ -189,10 +189,15 @@ func (b *Backend) failed(err error, work func() string) error {
 	if vkx.Code(err) != vk.ErrorDeviceLost {
 		return fmt.Errorf("vulkan: %s: %w", work(), err)
 	}
+	return b.lose(err, work())
+}
+
+// lose notes that the device is lost, which is the error of every later call.
+func (b *Backend) lose(err error, work string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.lost == nil {
-		b.lost = &DeviceLostError{Device: b.physical.Name, Work: work(), Err: err}
+		b.lost = &DeviceLostError{Device: b.physical.Name, Work: work, Err: err}
 	}
 	return b.lost
 }

@@ -81,15 +81,31 @@ func (e *Executable) build() error {
 	if err := e.allocate(); err != nil {
 		return err
 	}
+	pipelines, err := e.pipelines()
+	if err != nil {
+		return err
+	}
+	if err := e.makeSets(pipelines); err != nil {
+		return fmt.Errorf("vulkan: program %s: %w", e.program.Name(), err)
+	}
+	return e.record()
+}
+
+func (e *Executable) pipelines() (map[pipelineKey]*pipeline, error) {
 	keys := make([]pipelineKey, len(e.launches))
 	for i, l := range e.launches {
 		keys[i] = l.key
 	}
-	pipelines, err := e.b.pipelines.get(keys)
-	if err != nil {
-		return err
+	return e.b.pipelines.get(keys)
+}
+
+// record makes the commands of both slots, and what they need.
+func (e *Executable) record() error {
+	pipelines, err := e.pipelines()
+	if err == nil {
+		err = e.recordSlots(pipelines)
 	}
-	if err := e.recordSlots(pipelines); err != nil {
+	if err != nil {
 		return fmt.Errorf("vulkan: program %s: %w", e.program.Name(), err)
 	}
 	return nil
@@ -127,7 +143,10 @@ func (e *Executable) allocate() error {
 		take(&e.slots[i].inputs, "input slots", upload, inputs)
 		take(&e.slots[i].outputs, "output slots", readback, outputs)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return e.parts.plan(e)
 }
 
 // offsets places tensors one after another; the last entry is the end.
@@ -168,22 +187,22 @@ func (e *Executable) inputIndex(v *graph.Value) int {
 	panic("vulkan: not an input of the program")
 }
 
-// recordSlots makes the descriptor sets and command buffers of both slots, and their fences.
+// recordSlots makes the command buffers of both slots, and their fences.
 func (e *Executable) recordSlots(pipelines map[pipelineKey]*pipeline) error {
-	if err := e.makeSets(pipelines); err != nil {
+	starts := e.parts.starts
+	if err := e.parts.makeQueries(e); err != nil {
 		return err
 	}
 	var err error
-	e.starts = cut(e.b.physical.Kind, e.program.Nodes(), submitLimit(e.b.opts, e.b.physical.Kind))
-	e.commands, err = e.b.newCommandBuffers(len(e.slots) * len(e.starts))
+	e.commands, err = e.b.newCommandBuffers(len(e.slots) * len(starts))
 	if err != nil {
 		return err
 	}
 	for slot := range e.slots {
 		r := recorder{e: e, slot: slot, pipelines: pipelines, sets: e.sets[slot]}
-		for part := range e.starts {
+		for part := range starts {
 			r.part(part)
-			if err := e.commands.record(slot*len(e.starts)+part, r.commands, r.push); err != nil {
+			if err := e.commands.record(slot*len(starts)+part, r.commands, r.push); err != nil {
 				return err
 			}
 			fence, err := e.b.newFence()

@@ -30,13 +30,12 @@ func estimate(kind backend.Kind, n *graph.Node) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// cut splits nodes into runs of at most limit each by the estimates; a node that takes longer is alone. It returns the first node of
+// cut splits nodes into runs of at most limit each by their times; a node that takes longer is alone. It returns the first node of
 // each run, so at least one entry, and none but 0 when limit is 0.
-func cut(kind backend.Kind, nodes []*graph.Node, limit time.Duration) []int {
+func cut(times []time.Duration, limit time.Duration) []int {
 	starts := []int{0}
 	var sum time.Duration
-	for i, n := range nodes {
-		t := estimate(kind, n)
+	for i, t := range times {
 		if limit > 0 && i > starts[len(starts)-1] && sum+t > limit {
 			starts = append(starts, i)
 			sum = 0
@@ -44,6 +43,35 @@ func cut(kind backend.Kind, nodes []*graph.Node, limit time.Duration) []int {
 		sum += t
 	}
 	return starts
+}
+
+// correct scales the nodes' times by what the parts that start at starts took. off tells whether a part that matters, one of a tenth of the
+// whole or more, took twice or half of what its nodes were thought to.
+func correct(times []time.Duration, starts []int, took []time.Duration) (corrected []time.Duration, off bool) {
+	corrected = make([]time.Duration, len(times))
+	var whole time.Duration
+	for _, t := range took {
+		whole += t
+	}
+	for part, first := range starts {
+		end := len(times)
+		if part+1 < len(starts) {
+			end = starts[part+1]
+		}
+		var thought time.Duration
+		for _, t := range times[first:end] {
+			thought += t
+		}
+		if thought == 0 {
+			continue
+		}
+		ratio := float64(took[part]) / float64(thought)
+		off = off || took[part] >= whole/10 && (ratio > 2 || ratio < 0.5)
+		for i := first; i < end; i++ {
+			corrected[i] = time.Duration(ratio * float64(times[i]))
+		}
+	}
+	return corrected, off
 }
 
 // submitLimit resolves Options.SubmitLimit.

@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -30,6 +31,7 @@ type Executable struct {
 	launches []launch
 	handle   *handle
 	closed   bool
+	err      error // of recording anew: nothing can run after it
 
 	arena        allocation
 	inputs       allocation // on the device, if the kernels do not read the slots' inputs in place
@@ -40,7 +42,7 @@ type Executable struct {
 	pool     vk.DescriptorPool
 	sets     [numSlots][]vk.DescriptorSet // by launch
 	commands *commandBuffers              // by slot, then by part
-	starts   []int                        // the first node of each part
+	parts    submissions
 	slots    [numSlots]slot
 	runs     backend.Ticket // submitted so far
 
@@ -54,6 +56,7 @@ type slot struct {
 	fences          []vk.Fence // one a part
 	version         []int      // of the inputs' content in the slot
 	pending         int        // parts submitted and not yet waited for
+	run             uint32     // the number of the run
 	err             error      // of the run
 }
 
@@ -61,7 +64,7 @@ func (e *Executable) usable() error {
 	if e.closed {
 		return backend.ErrClosed
 	}
-	return e.b.usable()
+	return cmp.Or(e.b.usable(), e.err)
 }
 
 // Feed sets an input of the next Submit.
@@ -98,21 +101,41 @@ func (e *Executable) Submit() (backend.Ticket, error) {
 			return 0, e.b.said(err)
 		}
 	}
+	if ticket == measuredRun+1 && e.parts.limit > 0 {
+		if err := e.correctCut(); err != nil {
+			return 0, e.b.said(err)
+		}
+	}
 	if err := e.copyIn(s); err != nil {
 		return 0, err
 	}
-	s.err = nil
+	s.err, s.run = nil, uint32(ticket)
+	if err := e.parts.begin(index, s.run); err != nil {
+		return 0, e.b.said(fmt.Errorf("vulkan: %w", err))
+	}
 	e.runs = ticket
+	submit := e.submitParts
+	if ticket == measuredRun && e.parts.limit > 0 {
+		submit = e.submitTimed
+	}
+	if err := e.b.said(submit(index)); err != nil {
+		return 0, err
+	}
+	return ticket, nil
+}
+
+func (e *Executable) submitParts(index int) error {
+	s := &e.slots[index]
 	e.b.queueMu.Lock()
 	defer e.b.queueMu.Unlock()
-	for part := range e.starts {
-		if err := e.b.submit(e.commands.list[index*len(e.starts)+part], s.fences[part]); err != nil {
+	for part := range e.parts.starts {
+		if err := e.b.submit(e.commands.list[index*len(e.parts.starts)+part], s.fences[part]); err != nil {
 			s.err = e.b.failed(err, func() string { return e.work(part, part+1) })
-			return 0, e.b.said(s.err)
+			return s.err
 		}
 		s.pending++
 	}
-	return ticket, e.b.said(nil)
+	return nil
 }
 
 // copyIn puts what was fed since the slot's last run into the slot.
@@ -154,6 +177,14 @@ func (e *Executable) finish(s *slot) error {
 			from++ // this part was done; the fault is behind it
 		}
 		s.err = e.b.failed(err, func() string { return e.work(from, done) })
+		return s.err
+	}
+	index := int(s.run % numSlots)
+	switch part, err := e.parts.skipped(index, done, s.run); {
+	case err != nil:
+		s.err = fmt.Errorf("vulkan: %w", err)
+	case part >= 0:
+		s.err = e.b.lose(errSkipped, e.work(part, part+1))
 	}
 	return s.err
 }
@@ -161,9 +192,9 @@ func (e *Executable) finish(s *slot) error {
 // work names the nodes of parts from..to-1.
 func (e *Executable) work(from, to int) string {
 	nodes := e.program.Nodes()
-	first, end := e.starts[from], len(nodes)
-	if to < len(e.starts) {
-		end = e.starts[to]
+	first, end := e.parts.starts[from], len(nodes)
+	if to < len(e.parts.starts) {
+		end = e.parts.starts[to]
 	}
 	s := "program " + e.program.Name()
 	switch {
@@ -213,7 +244,19 @@ func (e *Executable) Fetch(t backend.Ticket, output string, dst []byte) error {
 func (e *Executable) DeviceBytes() int64 { return int64(e.arena.size + e.inputs.size) }
 
 // Submissions is the number of parts that a run is cut into.
-func (e *Executable) Submissions() int { return len(e.starts) }
+func (e *Executable) Submissions() int { return len(e.parts.starts) }
+
+// closeCommands frees what record made; nothing of it may be in flight.
+func (e *Executable) closeCommands() {
+	for i := range e.slots {
+		for _, f := range e.slots[i].fences {
+			vk.DestroyFence(e.b.dev.Handle, f, nil)
+		}
+		e.slots[i].fences = nil
+	}
+	e.commands.close()
+	e.parts.closeQueries(e)
+}
 
 // Close waits for what runs and frees what the program has. The store stays.
 func (e *Executable) Close() error {
@@ -229,13 +272,11 @@ func (e *Executable) Close() error {
 				errs = append(errs, err)
 			}
 		}
-		for _, f := range s.fences {
-			vk.DestroyFence(e.b.dev.Handle, f, nil)
-		}
 		s.inputs.free()
 		s.outputs.free()
 	}
-	e.commands.close()
+	e.closeCommands()
+	e.parts.close(e)
 	if e.pool != vk.NullDescriptorPool {
 		vk.DestroyDescriptorPool(e.b.dev.Handle, e.pool, nil)
 	}

@@ -248,3 +248,47 @@ func TestPipelineCacheIsSavedAfterCompile(t *testing.T) {
 	compile(t, b, p, newStore(t, b, p))
 	require.FileExists(t, b.cache.path)
 }
+
+// A driver that recovers from a hang without a word: the fence is signalled, and the work was not done. Each part has its mark, so that the
+// nodes are named.
+func TestSkippedSubmission(t *testing.T) {
+	for name, opts := range map[string]Options{"one part": {}, "a part a node": {SubmitLimit: 1}} {
+		t.Run(name, func(t *testing.T) {
+			b := openArith(t, opts)
+			p := chain(4, 3)
+			s := newStore(t, b, p)
+			e := compile(t, b, p, s)
+			empty, err := b.newCommandBuffers(1)
+			require.NoError(t, err)
+			defer empty.close()
+			require.NoError(t, empty.record(0, nil, nil))
+			require.NoError(t, e.Feed("x", repeated(1, 4)))
+			for range 5 { // what earlier runs have written is no mark of this one
+				ticket, err := e.Submit()
+				require.NoError(t, err)
+				fetch(t, e, ticket, "sum", 16)
+			}
+			real, left := b.submit, e.Submissions()/2
+			b.submit = func(cb vk.CommandBuffer, fence vk.Fence) error {
+				if left--; left == -1 {
+					cb = empty.list[0]
+				}
+				return real(cb, fence)
+			}
+			ticket, err := e.Submit()
+			require.NoError(t, err)
+			err = e.Fetch(ticket, "sum", make([]byte, 16))
+			require.ErrorIs(t, err, errSkipped)
+			if opts.SubmitLimit == 1 {
+				require.ErrorContains(t, err, "program chain, node 3 of 7: %add#2 = add(%add, %zero)")
+			} else {
+				require.ErrorContains(t, err, "program chain, nodes 0 to 6 of 7: %one = fill()")
+			}
+			var lost *DeviceLostError
+			require.ErrorAs(t, err, &lost)
+			_, err = e.Submit()
+			require.ErrorIs(t, err, lost)
+			require.ErrorIs(t, s.Read("acc", make([]byte, 16)), lost)
+		})
+	}
+}

@@ -17,7 +17,8 @@ type Options struct {
 	// call that caused it. The environment variable VKTRAIN_VALIDATE=1 does the same.
 	Validate bool
 	// SubmitLimit is the estimated time after which a program is cut into another submission, so that no submission trips a
-	// watchdog or freezes a display. 0 is DefaultSubmitLimit; a software driver has no watchdog and is never cut by default.
+	// watchdog or freezes a display. After the second run of a program it is cut anew by the time that its submissions took, if the estimates
+	// were off by more than a factor of two. 0 is DefaultSubmitLimit; a software driver has no watchdog and is never cut by default.
 	// Negative: never cut.
 	SubmitLimit time.Duration
 	// FloorOnly hides every optional feature of the device, so that kernels run as on the least device they support.
@@ -35,8 +36,8 @@ type Options struct {
 	tweak func(*DeviceInfo) // tests narrow limits with it
 }
 
-// DefaultSubmitLimit is a tenth of the two seconds after which drivers reset a GPU.
-const DefaultSubmitLimit = 200 * time.Millisecond
+// DefaultSubmitLimit keeps a display usable; drivers reset a GPU after two seconds.
+const DefaultSubmitLimit = 50 * time.Millisecond
 
 // DeviceInfo describes a Vulkan device.
 type DeviceInfo struct {

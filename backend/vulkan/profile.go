@@ -54,11 +54,7 @@ func (e *Executable) Trace() ([]backend.Span, error) {
 }
 
 func (e *Executable) trace(slot int, period float64) ([]backend.Span, error) {
-	keys := make([]pipelineKey, len(e.launches))
-	for i, l := range e.launches {
-		keys[i] = l.key
-	}
-	pipelines, err := e.b.pipelines.get(keys)
+	pipelines, err := e.pipelines()
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +106,7 @@ func (e *Executable) trace(slot int, period float64) ([]backend.Span, error) {
 			zero = stamps[0]
 		}
 		for i := range to - from {
-			if part+1 < len(e.starts) && e.starts[part+1] == from+i {
+			if part+1 < len(e.parts.starts) && e.parts.starts[part+1] == from+i {
 				part++
 			}
 			spans = append(spans, backend.Span{

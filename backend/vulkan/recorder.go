@@ -30,14 +30,19 @@ func (r *recorder) part(part int) {
 	r.reset()
 	nodes := len(r.e.program.Nodes())
 	end := nodes
-	if part+1 < len(r.e.starts) {
-		end = r.e.starts[part+1]
+	if part+1 < len(r.e.parts.starts) {
+		end = r.e.parts.starts[part+1]
+	}
+	queries := r.e.parts.queries[r.slot]
+	if r.e.parts.timed() {
+		r.add(vkx.ResetQueries(queries, uint32(2*part), 2))
+		r.add(vkx.Timestamp(queries, uint32(2*part)))
 	}
 	if part == 0 {
 		r.add(vkx.Barrier(anyWork, allReads))
 		r.copyInputs()
 	}
-	for i := r.e.starts[part]; i < end; i++ {
+	for i := r.e.parts.starts[part]; i < end; i++ {
 		if r.e.plan.Barrier(i) {
 			r.add(vkx.Barrier(kernelWrites, kernelUses))
 		}
@@ -45,6 +50,10 @@ func (r *recorder) part(part int) {
 	}
 	if end == nodes {
 		r.copyOutputs()
+	}
+	r.mark(part)
+	if r.e.parts.timed() {
+		r.add(vkx.Timestamp(queries, uint32(2*part+1)))
 	}
 }
 
@@ -92,7 +101,7 @@ func (r *recorder) copyInputs() {
 	r.add(vkx.Barrier(copyWrites, allReads))
 }
 
-// copyOutputs brings the outputs to where the host reads them.
+// copyOutputs brings the outputs to where the host reads them, which the barrier after the mark lets it do.
 func (r *recorder) copyOutputs() {
 	outputs := r.e.program.Outputs()
 	if len(outputs) == 0 {
@@ -104,5 +113,4 @@ func (r *recorder) copyOutputs() {
 		to := r.e.slots[r.slot].outputs.part(int(r.e.outputOffset[i]), o.Value.Bytes())
 		r.add(vkx.Copy(from.Buffer, from.Offset, to.Buffer, to.Offset, to.Size))
 	}
-	r.add(vkx.Barrier(copyWrites, hostReads))
 }

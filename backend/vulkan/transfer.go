@@ -24,6 +24,7 @@ var (
 	kernelUses    = vkx.Scope{Stages: stageCompute, Access: accessShaderRead | accessShaderWrite}
 	copyWrites    = vkx.Scope{Stages: stageTransfer, Access: accessTransferWrite}
 	copyReads     = vkx.Scope{Stages: stageTransfer, Access: accessTransferRead}
+	copyBoth      = vkx.Scope{Stages: stageTransfer, Access: accessTransferRead | accessTransferWrite}
 	hostReads     = vkx.Scope{Stages: vk.PipelineStageHostBit, Access: vk.AccessHostReadBit}
 	hostReadWrite = vkx.Scope{Stages: vk.PipelineStageHostBit, Access: vk.AccessHostReadBit | vk.AccessHostWriteBit}
 )

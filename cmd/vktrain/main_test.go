@@ -293,6 +293,8 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"generate", "x", "--top-k", "-3"}, 2, `--top-k: -3 is not possible`},
 		{[]string{"train", "--device", "cpu", "--threads", "-1"}, 2, `--threads: -1 is not possible: use 1 to 1024, or 0 for one a core`},
 		{[]string{"generate", "x", "--device", "cpu", "--threads", "5000"}, 2, `--threads: 5000 is not possible`},
+		{[]string{"train", "--device", "cpu", "--max-submit-ms", "-1"}, 2, `--max-submit-ms: -1 is not possible: use 1 to 60000, or 0 for 50`},
+		{[]string{"bench", "step", "--max-submit-ms", "70000"}, 2, `--max-submit-ms: 70000 is not possible`},
 		{[]string{"devices", "--threads", "-1"}, 2, `--threads: -1 is not possible`},
 		{[]string{"conformance", "--threads", "two"}, 2, `--threads: "two" is no whole number`},
 		{[]string{"bench", "stpe"}, 2, `unknown command "stpe": did you mean step?`},

@@ -2,15 +2,18 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/cpu"
+	"github.com/vktrain/vktrain/backend/vulkan"
 	"github.com/vktrain/vktrain/internal/near"
 	"github.com/vktrain/vktrain/train/device"
 )
@@ -119,15 +122,22 @@ func checkEmpty(flags *pflag.FlagSet, args []string) (err error) {
 // orWords joins what may have been meant.
 func orWords(words []string) string { return strings.Join(words, " or ") }
 
-// deviceFlags are --device and --threads.
+// deviceFlags are --device, --threads and --max-submit-ms.
 type deviceFlags struct {
 	name    string
 	options device.Options
+	submit  int
 }
 
 func (f *deviceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "device", "auto", "`DEVICE` to compute on: auto, cpu, vulkan or vulkan:N, with an N that `vktrain devices` lists")
 	f.addThreads(c)
+	f.addSubmit(c)
+}
+
+func (f *deviceFlags) addSubmit(c *cobra.Command) {
+	c.Flags().IntVar(&f.submit, "max-submit-ms", 0, fmt.Sprintf(
+		"give a GPU at most `MS` milliseconds of work at once, so that a display stays usable; 0: %d", vulkan.DefaultSubmitLimit.Milliseconds()))
 }
 
 func (f *deviceFlags) addThreads(c *cobra.Command) {
@@ -139,6 +149,11 @@ func (f *deviceFlags) check() error {
 	if n := f.options.Threads; n < 0 || n > cpu.MaxThreads {
 		return usagef("--threads: %d is not possible: use 1 to %d, or 0 for one a core", n, cpu.MaxThreads)
 	}
+	const most = 60_000
+	if f.submit < 0 || f.submit > most {
+		return usagef("--max-submit-ms: %d is not possible: use 1 to %d, or 0 for %d", f.submit, most, vulkan.DefaultSubmitLimit.Milliseconds())
+	}
+	f.options.SubmitLimit = time.Duration(f.submit) * time.Millisecond
 	return device.CheckName(f.name)
 }
 

@@ -7,6 +7,7 @@ package device
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/cpu"
@@ -54,7 +55,8 @@ type Survey struct {
 
 // Options say how devices are opened.
 type Options struct {
-	Threads int // of the CPU; 0: its default
+	Threads     int           // of the CPU; 0: its default
+	SubmitLimit time.Duration // of a GPU; 0: its default (vulkan.Options)
 }
 
 // Look lists the devices.
@@ -117,7 +119,7 @@ func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 		return b, "", nil
 	}
 	_, index, _ := strings.Cut(name, ":")
-	b, err := vulkan.Open(vulkan.Options{Device: index, Software: true})
+	b, err := vulkan.Open(vulkan.Options{Device: index, Software: true, SubmitLimit: o.SubmitLimit})
 	if err != nil {
 		return nil, "", err
 	}
