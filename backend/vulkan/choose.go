@@ -17,6 +17,12 @@ var ErrNoDevice = errors.New("no such Vulkan device")
 // rank orders kinds of devices, best first. A virtual GPU is most often a discrete one behind a hypervisor.
 var rank = map[backend.Kind]int{backend.Discrete: 0, backend.Virtual: 1, backend.Integrated: 2, backend.Software: 3}
 
+// order is that of Devices: by kind, best first, and then by UUID, so that an index means the same device in every process, whichever drivers
+// the loader finds first.
+func order(a, b *DeviceInfo) int {
+	return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.UUID, b.UUID), cmp.Compare(a.DriverUUID, b.DriverUUID))
+}
+
 // Choose finds the device that Open would take from what Devices gave.
 func Choose(devices []DeviceInfo, opts Options) (*DeviceInfo, error) {
 	if len(devices) == 0 {
@@ -51,7 +57,7 @@ func Choose(devices []DeviceInfo, opts Options) (*DeviceInfo, error) {
 }
 
 func chooseNamed(devices []DeviceInfo, name string) (*DeviceInfo, error) {
-	found := -1
+	found, several := -1, false
 	if n, err := strconv.Atoi(name); err == nil {
 		if n >= 0 && n < len(devices) {
 			found = n
@@ -59,9 +65,18 @@ func chooseNamed(devices []DeviceInfo, name string) (*DeviceInfo, error) {
 	} else {
 		plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 		found = slices.IndexFunc(devices, func(d DeviceInfo) bool { return plain(d.UUID) == plain(name) })
+		if found < 0 {
+			named := func(d DeviceInfo) bool { return strings.Contains(strings.ToLower(d.Name), strings.ToLower(name)) }
+			if found = slices.IndexFunc(devices, named); found >= 0 {
+				several = slices.ContainsFunc(devices[found+1:], named)
+			}
+		}
+	}
+	if several {
+		return nil, fmt.Errorf("vulkan: more than one device has %q in its name: %s; take an index or a UUID from `vktrain devices`", name, list(devices))
 	}
 	if found < 0 {
-		return nil, fmt.Errorf("vulkan: %w as %q: %s; take an index or a UUID from `vktrain devices`", ErrNoDevice, name, list(devices))
+		return nil, fmt.Errorf("vulkan: %w as %q: %s; take an index, a UUID or a part of a name from `vktrain devices`", ErrNoDevice, name, list(devices))
 	}
 	d := &devices[found]
 	if d.Unusable != "" {

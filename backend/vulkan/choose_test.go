@@ -1,6 +1,7 @@
 package vulkan
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,7 @@ func TestAutoTakesTheBestGPU(t *testing.T) {
 		{[]backend.Kind{backend.Software, backend.Software}, Options{Device: "1"}, 1},
 		{[]backend.Kind{backend.Discrete, backend.Software}, Options{Device: "00000001-0000-0000-0000-0000000000AB"}, 1},
 		{[]backend.Kind{backend.Discrete, backend.Software}, Options{Device: "000000010000000000000000000000ab"}, 1},
+		{[]backend.Kind{backend.Discrete, backend.Integrated, backend.Integrated}, Options{Device: "DISC"}, 0},
 	} {
 		d, err := Choose(machine(c.kinds...), c.opts)
 		require.NoError(t, err)
@@ -58,7 +60,7 @@ func TestNoSuchDevice(t *testing.T) {
 	}{
 		{nil, Options{}, "lists no device"},
 		{machine(backend.Software), Options{}, "no GPU (only software drivers, which are slower than the CPU backend and are used only when asked for): vulkan:0 is software (software)"},
-		{machine(backend.Discrete), Options{Device: "1"}, `"1": vulkan:0 is discrete (discrete); take an index or a UUID`},
+		{machine(backend.Discrete), Options{Device: "1"}, `"1": vulkan:0 is discrete (discrete); take an index, a UUID or a part of a name`},
 		{machine(backend.Discrete), Options{Device: "-1"}, `as "-1"`},
 		{machine(backend.Discrete), Options{Device: "fast"}, `as "fast"`},
 		{broken, Options{}, "unusable: its driver has Vulkan 1.0.3"},
@@ -69,6 +71,20 @@ func TestNoSuchDevice(t *testing.T) {
 	}
 	_, err := Choose(broken, Options{Device: "0"})
 	require.ErrorContains(t, err, "device 0 (discrete) cannot be used: its driver has Vulkan 1.0.3, 1.1 is needed")
+}
+
+func TestDevicesAreInAStableOrder(t *testing.T) {
+	d := machine(backend.Software, backend.Integrated, backend.Discrete, backend.Virtual, backend.Discrete)
+	d[2].UUID, d[4].UUID = d[4].UUID, d[2].UUID
+	slices.SortStableFunc(d, func(a, b DeviceInfo) int { return order(&a, &b) })
+	var was []int
+	for _, x := range d {
+		was = append(was, x.Index)
+	}
+	require.Equal(t, []int{4, 2, 3, 1, 0}, was)
+	_, err := Choose(d, Options{Device: "discrete"})
+	require.ErrorContains(t, err, `more than one device has "discrete" in its name: vulkan:`)
+	require.NotErrorIs(t, err, ErrNoDevice)
 }
 
 func TestFloorOnlyHidesWhatIsOptional(t *testing.T) {

@@ -38,9 +38,9 @@ func describe(instance *vkx.Instance, handle vk.PhysicalDevice, details bool) (*
 	d.Limits.AllocBytes = int64(min(instance.Properties(handle, d.known()).MaxMemoryAllocationSize, 1<<62))
 	d.askMemory(instance)
 	d.findQueue(instance.QueueFamilies(handle))
-	d.correctKind()
+	d.applyQuirks()
 	d.checkFloor()
-	if details && d.has(vkx.ExtCooperativeMatrix) {
+	if details && d.has(vkx.ExtCooperativeMatrix) && !d.noMatrices {
 		shapes, err := instance.CooperativeMatrices(handle)
 		if err != nil {
 			return nil, fmt.Errorf("vulkan: %w", err)
@@ -151,16 +151,6 @@ func (d *physicalDevice) findQueue(families []vkx.QueueFamily) {
 	if families[found].TimestampBits == 0 {
 		d.Limits.TimestampNanos = 0
 	}
-}
-
-// correctKind finds software drivers that do not say so. The driver's name is the only sign that there is.
-func (d *physicalDevice) correctKind() {
-	for _, name := range []string{"llvmpipe", "SwiftShader", "lavapipe"} {
-		if strings.Contains(d.Name, name) {
-			d.Kind = backend.Software
-		}
-	}
-	d.KindName = d.Kind.String()
 }
 
 func kindOf(t vk.PhysicalDeviceType) backend.Kind {

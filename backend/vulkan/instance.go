@@ -109,8 +109,11 @@ func physicalDevices(instance *vkx.Instance, details bool) ([]*physicalDevice, e
 		if err != nil {
 			return nil, err
 		}
-		d.Index = i
 		devices[i] = d
+	}
+	slices.SortStableFunc(devices, func(a, b *physicalDevice) int { return order(&a.DeviceInfo, &b.DeviceInfo) })
+	for i, d := range devices {
+		d.Index = i
 	}
 	return devices, nil
 }

@@ -37,9 +37,7 @@ var limitSetters = map[string]func(d *DeviceInfo, value int64){
 
 // featureSwitches are the names that Options.Limits can turn off.
 var featureSwitches = map[string]func(d *DeviceInfo){
-	"subgroup": func(d *DeviceInfo) {
-		d.Features.SubgroupOps, d.Features.SubgroupSizeControl, d.Features.FullSubgroups = nil, false, false
-	},
+	"subgroup":   withoutSubgroups,
 	"16bit":      func(d *DeviceInfo) { d.Features.Storage16, d.Features.Int16, d.Features.Float16 = false, false, false },
 	"8bit":       func(d *DeviceInfo) { d.Features.Int8 = false },
 	"matrix":     func(d *DeviceInfo) { d.Features.CooperativeMatrix = nil },

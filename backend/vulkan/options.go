@@ -8,7 +8,7 @@ import (
 
 // Options says which device Open takes and how it runs programs. The zero value takes the best real GPU.
 type Options struct {
-	// Device is an index in Devices, or a UUID as DeviceInfo has it. Empty takes the best device: discrete before
+	// Device is an index in Devices, a UUID as DeviceInfo has it, or a part of a name that one device alone has. Empty takes the best device: discrete before
 	// virtual before integrated, among equals the one with more memory.
 	Device string
 	// Software lets an empty Device fall back to a driver that runs on the CPU, when no GPU is there.
@@ -63,6 +63,10 @@ type DeviceInfo struct {
 	Heaps    []Heap   `json:"heaps"`
 	// Unified: the host writes device memory directly, without staging.
 	Unified bool `json:"unified_memory"`
+	// Quirks are what was corrected of the above, because the driver is known to be wrong there.
+	Quirks []Quirk `json:"quirks,omitempty"`
+
+	noMatrices bool // cooperative matrices may not be asked for
 }
 
 // Limits are the numbers that kernels and memory depend on, in bytes where not said otherwise.

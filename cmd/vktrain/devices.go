@@ -148,6 +148,9 @@ func writeVulkan(w io.Writer, d *vulkan.DeviceInfo) {
 	}
 	detail(w, "subgroups", subgroups+": "+strings.Join(f.SubgroupOps, " "))
 	detail(w, "features", features(f))
+	for _, q := range d.Quirks {
+		detail(w, "quirk", fmt.Sprintf("%s: %s, since %s (%s)", q.Name, q.Change, q.Why, q.Source))
+	}
 	fmt.Fprintln(w)
 }
 

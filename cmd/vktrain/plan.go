@@ -29,7 +29,7 @@ var planConfigFlags = []configFlag{
 	{"preset", "model.preset", "model `NAME`: nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b or one of the bench presets"},
 	{"batch", "batch", "`B` sequences in a micro-batch"},
 	{"seq", "seq_len", "sequences of `T` tokens"},
-	{"device", "device", "`DEVICE` to plan for: auto, cpu, vulkan or vulkan:N, with an N that `vktrain devices` lists"},
+	{"device", "device", "`DEVICE` to plan for: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists"},
 }
 
 func newPlanCommand() *cobra.Command {

@@ -130,7 +130,7 @@ type deviceFlags struct {
 }
 
 func (f *deviceFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "device", "auto", "`DEVICE` to compute on: auto, cpu, vulkan or vulkan:N, with an N that `vktrain devices` lists")
+	c.Flags().StringVar(&f.name, "device", "auto", "`DEVICE` to compute on: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists")
 	f.addThreads(c)
 	f.addSubmit(c)
 }

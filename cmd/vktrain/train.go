@@ -35,7 +35,7 @@ var trainConfigFlags = []configFlag{
 	{"steps", "steps", "train for `N` steps"},
 	{"seed", "seed", "`N` of the initial parameters, the data's order and the samples"},
 	{"recompute", "recompute", "save memory and take longer by computing activations `TWICE`: none, attention or block"},
-	{"device", "device", "`DEVICE` to train on: auto, cpu, vulkan or vulkan:N, with an N that `vktrain devices` lists"},
+	{"device", "device", "`DEVICE` to train on: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists"},
 }
 
 func newTrainCommand() *cobra.Command {

@@ -14,7 +14,7 @@ import (
 	"github.com/vktrain/vktrain/backend/vulkan"
 )
 
-// Names of devices. A device of Vulkan's list is Vulkan + ":" + its index or UUID.
+// Names of devices. A device of Vulkan's list is Vulkan + ":" + its index, its UUID or a part of its name.
 const (
 	Auto   = "auto"
 	CPU    = "cpu"
