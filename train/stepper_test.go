@@ -137,7 +137,8 @@ func TestStepperGivesTheSameBits(t *testing.T) {
 	}
 }
 
-func TestStepWithoutTargetsIsAnError(t *testing.T) {
+// untrained gives a small model's stepper and evaluator, of one sequence.
+func untrained(t *testing.T) (model.Config, *Stepper, *Evaluator) {
 	m := smallModel(t)
 	dev := reference.NewBackend()
 	programs, err := StepperPrograms(m, ProgramOptions{Batch: 1}, 1)
@@ -146,37 +147,33 @@ func TestStepWithoutTargetsIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	s, err := NewStepper(dev, store, programs)
 	require.NoError(t, err)
+	e, err := NewEvaluator(dev, store, m, ProgramOptions{Batch: 1})
+	require.NoError(t, err)
+	return m, s, e
+}
+
+func TestStepWithoutTargetsIsAnError(t *testing.T) {
+	m, s, e := untrained(t)
 	b := rows(m, 1, 0)
 	for i := range b.Targets {
 		b.Targets[i] = graph.IgnoreTarget
 	}
-	_, err = s.Submit([]Batch{b}, Hyper{Step: 1})
+	_, err := s.Submit([]Batch{b}, Hyper{Step: 1})
 	require.EqualError(t, err, "a step has no target to learn from: every one is ignored")
 	_, err = s.SubmitEach(t.Context(), slices.Values([]Batch{rows(m, 1, 3)}), m.SeqLen, Hyper{Step: 1})
 	require.EqualError(t, err, "a step's micro-batches keep 3 targets, but its mean was taken over 6")
-	e, err := NewEvaluator(dev, store, m, ProgramOptions{Batch: 1})
-	require.NoError(t, err)
 	_, err = e.Loss(context.Background(), []Batch{b, b})
 	require.EqualError(t, err, "an evaluation has no target: every one is ignored")
 }
 
 // A class that the model does not have would be left out of the loss in silence, but counted.
 func TestTokensOutsideTheVocabularyAreErrors(t *testing.T) {
-	m := smallModel(t)
-	dev := reference.NewBackend()
-	programs, err := StepperPrograms(m, ProgramOptions{Batch: 1}, 1)
-	require.NoError(t, err)
-	store, err := dev.NewStore(Vars(programs...))
-	require.NoError(t, err)
-	s, err := NewStepper(dev, store, programs)
-	require.NoError(t, err)
-	e, err := NewEvaluator(dev, store, m, ProgramOptions{Batch: 1})
-	require.NoError(t, err)
+	m, s, e := untrained(t)
 	for _, bad := range []int32{23, -1, math.MaxInt32} {
 		token, target := rows(m, 1, 3), rows(m, 1, 3)
 		token.Tokens[2], target.Targets[4] = bad, bad
 		for b, want := range map[*Batch]string{&token: "token 2 of a batch is", &target: "target 4 of a batch is"} {
-			_, err = s.Submit([]Batch{*b}, Hyper{Step: 1})
+			_, err := s.Submit([]Batch{*b}, Hyper{Step: 1})
 			require.ErrorContains(t, err, want)
 			require.ErrorContains(t, err, "outside the vocabulary of 23")
 			_, err = e.Loss(context.Background(), []Batch{*b})
