@@ -2,12 +2,9 @@ package shaders_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,34 +51,6 @@ func TestLookup(t *testing.T) {
 	}
 	_, ok := shaders.Lookup("no such kernel")
 	require.False(t, ok)
-}
-
-// MoltenVK turns each kernel into Metal's language in this way on a Mac.
-func TestKernelsTranslateToMetal(t *testing.T) {
-	tool, err := exec.LookPath("spirv-cross")
-	if err != nil {
-		if os.Getenv("VKTRAIN_REQUIRE_TOOLS") != "" {
-			t.Fatal("spirv-cross is not installed (package spirv-cross)")
-		}
-		t.Skip("spirv-cross is not installed (package spirv-cross)")
-	}
-	slots := make(chan struct{}, runtime.NumCPU())
-	var wg sync.WaitGroup
-	for _, k := range shaders.All() {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			out, err := exec.Command(tool, "--msl", "--msl-version", "20300", filepath.Join("spv", k.Name+".spv")).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "kernel void main0(") {
-				t.Errorf("%s: %v\n%s", k.Name, err, out)
-			}
-			// Metal's constants cannot set the size of an array or of a workgroup, so that none here may.
-			if strings.Contains(string(out), "SPIRV_CROSS_CONSTANT_ID") {
-				t.Errorf("%s: a specialization constant is made a macro", k.Name)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // Every source is compiled, and every included file is used by one.
