@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
 )
 
@@ -70,5 +71,15 @@ func TestInitialValuesFollowTheirDistribution(t *testing.T) {
 	ones := c.InitParam(1, params["model.norm.weight"])
 	for _, v := range ones {
 		require.Equal(t, float32(1), v)
+	}
+}
+
+func TestLargeParametersAreDrawnInParts(t *testing.T) {
+	p := model.Param{Name: "w", Shape: graph.Shape{3<<16 + 5}, Std: 0.5, Mean: 1}
+	whole := model.Config{}.InitParam(7, p)
+	for from := 0; from < len(whole); from += 1 << 12 {
+		x := make([]float32, min(1<<12, len(whole)-from))
+		p.Init(7, from, x)
+		require.Equal(t, x, whole[from:from+len(x)], "from element %d", from)
 	}
 }

@@ -27,6 +27,8 @@ type Trainer struct {
 
 	step   int   // done
 	tokens int64 // read
+
+	startup Startup
 }
 
 // New opens the data, makes the initial parameters and compiles the programs on a device, which the caller closes after the Trainer. It gives
@@ -39,17 +41,19 @@ func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error)
 	if err := cfg.checkFit(dev.Info()); err != nil { // before the data is read
 		return nil, err
 	}
+	began := time.Now()
 	d, err := OpenDataset(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
+	opened := time.Since(began)
 	switch v := d.Tokenizer.VocabSize(); {
 	case cfg.Model.VocabSize == 0:
 		cfg.Model.VocabSize = v
 	case cfg.Model.VocabSize < v:
 		return nil, badKey("model.vocab_size", "%d is under the tokenizer's %d tokens: use 0 to take those, or a smaller data.vocab_size", cfg.Model.VocabSize, v)
 	}
-	t := &Trainer{cfg: cfg, dev: dev, data: d}
+	t := &Trainer{cfg: cfg, dev: dev, data: d, startup: Startup{Data: opened}}
 	if err := t.compile(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -75,9 +79,13 @@ func (t *Trainer) compile(ctx context.Context) error {
 	if t.store, err = t.dev.NewStore(Vars(programs...)); err != nil {
 		return err
 	}
+	began := time.Now()
 	if err := InitParams(ctx, t.store, m, t.cfg.Seed); err != nil {
 		return err
 	}
+	t.startup.Parameters = time.Since(began)
+	began = time.Now()
+	defer func() { t.startup.Programs = time.Since(began) }()
 	if t.steps, err = NewStepper(t.dev, t.store, programs); err != nil {
 		return err
 	}
@@ -114,6 +122,16 @@ func InitParams(ctx context.Context, s backend.Store, m model.Config, seed uint6
 
 // Config is the run's, with every default filled in: written as YAML it gives the same run again.
 func (t *Trainer) Config() Config { return t.cfg }
+
+// Startup says how long New took for what.
+type Startup struct {
+	Data       time.Duration // the text and its tokenizer
+	Parameters time.Duration // their initial values
+	Programs   time.Duration // kernels, memory and commands
+}
+
+// Startup says how long New took.
+func (t *Trainer) Startup() Startup { return t.startup }
 
 // Dataset is the run's text.
 func (t *Trainer) Dataset() *Dataset { return t.data }

@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/vktrain/vktrain/train"
 	"github.com/vktrain/vktrain/train/device"
@@ -31,6 +32,9 @@ const (
 	statusUsage       = 2
 	statusInterrupted = 130 // as a shell gives for Ctrl-C
 )
+
+// processStart is when the program began, but for what the system's loader did before.
+var processStart = time.Now()
 
 func main() {
 	// A write to a pipe that nobody reads any more is an error like others: it must not end a run whose model is not saved.

@@ -54,7 +54,7 @@ func TestTrainAndGenerate(t *testing.T) {
 	require.True(t, lines[1].Evaluated)
 	require.True(t, lines[4].Evaluated, "the last step always is")
 	require.False(t, lines[2].Evaluated)
-	for _, want := range []string{"device     cpu: ", "parameters", "floor", "first text", "val loss", "checkpoint " + dir} {
+	for _, want := range []string{"device     cpu: ", "parameters", "floor", "first text", " s to the first step: data ", "val loss", "checkpoint " + dir} {
 		require.Contains(t, out, want)
 	}
 	require.Contains(t, errs, "step 5/5  loss ")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -202,6 +203,9 @@ func writeHeader(w io.Writer, info backend.Info, why string, t *train.Trainer, f
 		row(w, "skipped", "%d files that are no text, such as %s", len(d.Skipped), d.Skipped[0])
 	}
 	row(w, "first text", "%q", shorten(first, 90))
+	start := t.Startup()
+	row(w, "start", "%.2f s to the first step: data %.2f, parameters %.2f, programs %.2f", time.Since(processStart).Seconds(), start.Data.Seconds(),
+		start.Parameters.Seconds(), start.Programs.Seconds())
 	row(w, "run", "%s: %d steps of %s tokens", folder.Dir, cfg.Steps, grouped(int64(cfg.TokensPerStep())))
 	return nil
 }
