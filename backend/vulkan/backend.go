@@ -71,7 +71,7 @@ func (b *Backend) start() error {
 	if b.instance, err = newInstance(b.log); err != nil {
 		return err
 	}
-	devices, err := physicalDevices(b.instance, false)
+	devices, err := physicalDevices(b.instance)
 	if err != nil {
 		return err
 	}
@@ -83,6 +83,7 @@ func (b *Backend) start() error {
 		return err
 	}
 	b.physical = devices[chosen.Index]
+	b.physical.findMatrices(b.opts)
 	if b.opts.tweak != nil {
 		b.opts.tweak(&b.physical.DeviceInfo)
 	}
@@ -131,6 +132,14 @@ func (b *Backend) newDevice() error {
 		on := &config.Features
 		on.Int16, on.Storage16, on.Float16, on.Int8 = f.Int16, f.Storage16, f.Float16, f.Int8
 		on.SubgroupSizeControl, on.FullSubgroups = f.SubgroupSizeControl, f.FullSubgroups && f.SubgroupSizeControl
+		if len(f.matrices) > 0 {
+			on.CooperativeMatrix, on.MemoryModel, on.BFloat16Matrix = true, true, f.BFloat16
+			enable(vkx.ExtCooperativeMatrix, never)
+			enable(vkx.ExtMemoryModel, version12)
+			if f.BFloat16 {
+				enable(vkx.ExtBFloat16, never)
+			}
+		}
 		if f.Float16 || f.Int8 {
 			enable(vkx.ExtFloat16Int8, version12)
 		}

@@ -26,19 +26,25 @@ const (
 // newCacheFile names the file of a device and driver version.
 func newCacheFile(opts Options, d DeviceInfo, uuid [16]byte) cacheFile {
 	c := cacheFile{device: d, uuid: uuid}
-	if opts.NoCache {
-		return c
+	if dir := cacheDir(opts); dir != "" {
+		c.path = filepath.Join(dir, fmt.Sprintf("%s-%s-%08x.bin", d.DriverUUID, d.UUID, d.DriverVersion))
 	}
-	dir := opts.CacheDir
-	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return c // no home: compile each time
-		}
-		dir = filepath.Join(user, "vktrain", "pipelines")
-	}
-	c.path = filepath.Join(dir, fmt.Sprintf("%s-%s-%08x.bin", d.DriverUUID, d.UUID, d.DriverVersion))
 	return c
+}
+
+// cacheDir is where files are kept between runs, "" for nowhere.
+func cacheDir(opts Options) string {
+	if opts.NoCache {
+		return ""
+	}
+	if opts.CacheDir != "" {
+		return opts.CacheDir
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "" // no home: compile each time
+	}
+	return filepath.Join(user, "vktrain", "pipelines")
 }
 
 // read gives the driver's data, nil if there is none that can be used.
@@ -71,12 +77,18 @@ func (c cacheFile) ours(data []byte) bool {
 		bytes.Equal(data[16:32], c.uuid[:])
 }
 
-// write replaces the file in one step, so that another process never sees a part of it.
+// write replaces the file, if the data is the driver's.
 func (c cacheFile) write(data []byte) error {
 	if c.path == "" || !c.ours(data) {
 		return nil
 	}
-	dir := filepath.Dir(c.path)
+	sum := sha256.Sum256(data)
+	return replaceFile(c.path, append(append([]byte(cacheMagic), sum[:]...), data...))
+}
+
+// replaceFile writes a file in one step, so that another process never sees a part of it.
+func replaceFile(path string, data []byte) error {
+	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -85,13 +97,12 @@ func (c cacheFile) write(data []byte) error {
 		return err
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
-	sum := sha256.Sum256(data)
-	_, err = tmp.Write(append(append([]byte(cacheMagic), sum[:]...), data...))
+	_, err = tmp.Write(data)
 	if closeErr := tmp.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), c.path)
+	return os.Rename(tmp.Name(), path)
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/vktrain/vktrain/backend/vulkan/internal/vkx"
 )
 
-// describe asks a device for all that matters. details adds what only a listing needs: some drivers are known to crash in the
-// query for cooperative matrices, so opening a device does without it.
-func describe(instance *vkx.Instance, handle vk.PhysicalDevice, details bool) (*physicalDevice, error) {
+// describe asks a device for all that matters but its cooperative matrices: see probe.go.
+func describe(instance *vkx.Instance, handle vk.PhysicalDevice) (*physicalDevice, error) {
 	extensions, err := instance.DeviceExtensions(handle)
 	if err != nil {
 		return nil, fmt.Errorf("vulkan: %w", err)
@@ -40,13 +39,6 @@ func describe(instance *vkx.Instance, handle vk.PhysicalDevice, details bool) (*
 	d.findQueue(instance.QueueFamilies(handle))
 	d.applyQuirks()
 	d.checkFloor()
-	if details && d.has(vkx.ExtCooperativeMatrix) && !d.noMatrices {
-		shapes, err := instance.CooperativeMatrices(handle)
-		if err != nil {
-			return nil, fmt.Errorf("vulkan: %w", err)
-		}
-		d.Features.CooperativeMatrix = matrixNames(shapes)
-	}
 	return d, nil
 }
 
@@ -68,6 +60,9 @@ func (d *physicalDevice) known() vkx.Known {
 		Float16Int8:         d.version >= version12 || d.has(vkx.ExtFloat16Int8),
 		SubgroupSizeControl: d.version >= version13 || d.has(vkx.ExtSubgroupSizeControl),
 		Executables:         d.has(vkx.ExtExecutableProperties),
+		CooperativeMatrix:   d.has(vkx.ExtCooperativeMatrix),
+		BFloat16:            d.has(vkx.ExtBFloat16),
+		MemoryModel:         d.version >= version12 || d.has(vkx.ExtMemoryModel),
 	}
 }
 
@@ -100,6 +95,8 @@ func (f *Features) fill(instance *vkx.Instance, d *physicalDevice) {
 	f.SubgroupSizeControl = f.SubgroupSizeControl && have.SubgroupSizeControl
 	f.FullSubgroups = have.FullSubgroups
 	f.PipelineStatistics = have.Executables
+	d.matrixFeature = have.CooperativeMatrix && have.MemoryModel
+	f.BFloat16 = have.BFloat16Matrix
 	f.MemoryBudget = d.has(vkx.ExtMemoryBudget)
 	f.Portability = d.has(vkx.ExtPortabilitySubset)
 }
@@ -179,22 +176,4 @@ func vendorName(id uint32) string {
 
 func uuid(b [16]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
-}
-
-func matrixNames(shapes []vkx.CooperativeMatrix) []string {
-	types := map[uint32]string{0: "f16", 1: "f32", 2: "f64", 3: "i8", 4: "i16", 5: "i32", 6: "i64", 7: "u8", 8: "u16", 9: "u32", 10: "u64", 1000141000: "bf16"}
-	name := func(t uint32) string {
-		if s, ok := types[t]; ok {
-			return s
-		}
-		return fmt.Sprintf("type%d", t)
-	}
-	var names []string
-	for _, m := range shapes {
-		s := fmt.Sprintf("%dx%dx%d %s*%s+%s", m.M, m.N, m.K, name(m.A), name(m.B), name(m.C))
-		if !slices.Contains(names, s) {
-			names = append(names, s)
-		}
-	}
-	return names
 }

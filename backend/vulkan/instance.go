@@ -87,9 +87,11 @@ type physicalDevice struct {
 	queueFamily uint32
 	types       []vkx.MemoryType
 	cacheUUID   [16]byte
+
+	matrixFeature bool // it has cooperative matrices, and what they need beside
 }
 
-func physicalDevices(instance *vkx.Instance, details bool) ([]*physicalDevice, error) {
+func physicalDevices(instance *vkx.Instance) ([]*physicalDevice, error) {
 	var n uint32
 	if r := vk.EnumeratePhysicalDevices(instance.Handle, &n, nil); r != vk.Success {
 		if r == vk.ErrorInitializationFailed {
@@ -105,7 +107,7 @@ func physicalDevices(instance *vkx.Instance, details bool) ([]*physicalDevice, e
 	}
 	devices := make([]*physicalDevice, n)
 	for i := range devices {
-		d, err := describe(instance, handles[i], details)
+		d, err := describe(instance, handles[i])
 		if err != nil {
 			return nil, err
 		}
@@ -119,17 +121,26 @@ func physicalDevices(instance *vkx.Instance, details bool) ([]*physicalDevice, e
 }
 
 // Devices lists the Vulkan devices of this machine, usable or not. An error is ErrNoDevice if there is no Vulkan at all.
-func Devices() ([]DeviceInfo, error) {
+func Devices() ([]DeviceInfo, error) { return ListDevices(Options{}) }
+
+// ListDevices is Devices, as Open with these options sees them.
+func ListDevices(opts Options) ([]DeviceInfo, error) {
 	instance, err := newInstance(nil)
 	if err != nil {
 		return nil, err
 	}
 	defer instance.Close()
-	devices, err := physicalDevices(instance, true)
-	if err == nil {
-		err = narrow(devices, "")
+	devices, err := physicalDevices(instance)
+	if err != nil {
+		return nil, err
 	}
-	return infos(devices), err
+	if err := narrow(devices, opts.Limits); err != nil {
+		return nil, err
+	}
+	for _, d := range devices {
+		d.findMatrices(opts)
+	}
+	return infos(devices), nil
 }
 
 func narrow(devices []*physicalDevice, limits string) error {

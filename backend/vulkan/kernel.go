@@ -62,6 +62,8 @@ type deviceCaps struct {
 	int16     bool // 16-bit integer arithmetic
 	float16   bool // 16-bit float arithmetic
 	int8      bool
+
+	matrices []matrixShape // cooperative matrices
 }
 
 // unsupported is the error for a node that a lowering has no kernel for.

@@ -40,7 +40,7 @@ var featureSwitches = map[string]func(d *DeviceInfo){
 	"subgroup":   withoutSubgroups,
 	"16bit":      func(d *DeviceInfo) { d.Features.Storage16, d.Features.Int16, d.Features.Float16 = false, false, false },
 	"8bit":       func(d *DeviceInfo) { d.Features.Int8 = false },
-	"matrix":     func(d *DeviceInfo) { d.Features.CooperativeMatrix = nil },
+	"matrix":     withoutMatrices,
 	"timestamps": func(d *DeviceInfo) { d.Limits.TimestampNanos = 0 },
 }
 

@@ -22,5 +22,11 @@ func (b *Backend) PipelineStats(...*graph.Program) ([]KernelStats, error) {
 	return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo)
 }
 
+// ProbeMain has nothing to do: see ErrWithoutCgo.
+func ProbeMain() {}
+
+// ListDevices returns an error: see ErrWithoutCgo.
+func ListDevices(Options) ([]DeviceInfo, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }
+
 // Devices returns an error: see ErrWithoutCgo.
 func Devices() ([]DeviceInfo, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }

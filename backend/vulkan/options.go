@@ -32,8 +32,16 @@ type Options struct {
 	Limits string
 	// Statistics lets PipelineStats be called, where the driver has VK_KHR_pipeline_executable_properties.
 	Statistics bool
+	// NoMatrices leaves cooperative matrices alone: they are not even asked for. The environment variable VKTRAIN_NO_COOPMAT=1 does the same.
+	NoMatrices bool
+	// Probe is a command that calls ProbeMain. Drivers have crashed when asked for their cooperative matrices, so they are asked in a process
+	// of its own. Empty: this program, if its main has called ProbeMain; if not, cooperative matrices are not used.
+	Probe []string
+	// CheckAgain asks and tests the device anew, whatever is known from before.
+	CheckAgain bool
 
-	tweak func(*DeviceInfo) // tests narrow limits with it
+	tweak        func(*DeviceInfo) // tests narrow limits with it
+	probeTimeout time.Duration     // 0: probeTimeout
 }
 
 // DefaultSubmitLimit keeps a display usable; drivers reset a GPU after two seconds.
@@ -98,10 +106,14 @@ type Features struct {
 	SubgroupSizeControl bool     `json:"subgroup_size_control"`
 	FullSubgroups       bool     `json:"full_subgroups"`
 	SubgroupOps         []string `json:"subgroup_ops"`
-	CooperativeMatrix   []string `json:"cooperative_matrix"` // shapes, as 16x16x16 f16*f16+f32
+	CooperativeMatrix   []string `json:"cooperative_matrix"`                   // shapes, as 16x16x16 f16*f16+f32
+	MatrixProblem       string   `json:"cooperative_matrix_problem,omitempty"` // why a device that has the extension lists no shapes
+	BFloat16            bool     `json:"bfloat16_matrix"`
 	PipelineStatistics  bool     `json:"pipeline_statistics"`
 	MemoryBudget        bool     `json:"memory_budget"`
 	Portability         bool     `json:"portability_subset"` // not fully conformant: MoltenVK
+
+	matrices []matrixShape // of CooperativeMatrix, those that kernels can use
 }
 
 // Heap is a pool of memory.
@@ -154,5 +166,6 @@ func (d *DeviceInfo) caps(floorOnly bool) *deviceCaps {
 		c.minSubgroupSize, c.maxSubgroupSize = f.MinSubgroupSize, f.MaxSubgroupSize
 	}
 	c.storage16, c.int16, c.float16, c.int8 = f.Storage16, f.Int16, f.Float16, f.Int8
+	c.matrices = f.matrices
 	return c
 }

@@ -44,7 +44,7 @@ var quirks = []struct {
 	{
 		Quirk{"amdvlk-matrix", "its cooperative matrices are not asked for", "the driver has crashed in the query", "AMDVLK#422"},
 		func(d *DeviceInfo) bool { return isAMDVLK(d) },
-		func(d *DeviceInfo) { d.noMatrices = true },
+		withoutMatrices,
 	},
 }
 
@@ -57,6 +57,11 @@ func isAMDVLK(d *DeviceInfo) bool {
 
 func withoutSubgroups(d *DeviceInfo) {
 	d.Features.SubgroupOps, d.Features.SubgroupSizeControl, d.Features.FullSubgroups = nil, false, false
+}
+
+func withoutMatrices(d *DeviceInfo) {
+	d.Features.CooperativeMatrix, d.Features.matrices, d.Features.BFloat16 = nil, nil, false
+	d.noMatrices = true
 }
 
 // applyQuirks corrects what is known to be wrong, and notes it.

@@ -58,6 +58,7 @@ shared memory, code size, occupancy. Nothing runs. Not every driver tells that.`
 	c.Flags().BoolVar(&withPipelines, "pipelines", false, "also what the drivers' compilers tell of the kernels of a training step")
 	size.add(c)
 	f.addThreads(c)
+	f.addMatrices(c)
 	return c
 }
 
@@ -169,6 +170,9 @@ func features(f vulkan.Features) string {
 	}
 	if n := len(f.CooperativeMatrix); n > 0 {
 		has = append(has, fmt.Sprintf("cooperative matrices (%s)", strings.Join(f.CooperativeMatrix, "; ")))
+	}
+	if f.MatrixProblem != "" {
+		has = append(has, "no cooperative matrices: "+f.MatrixProblem)
 	}
 	if len(has) == 0 {
 		return "none"

@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vktrain/vktrain/backend/vulkan"
 	"github.com/vktrain/vktrain/train"
 	"github.com/vktrain/vktrain/train/device"
 )
@@ -37,6 +38,7 @@ const (
 var processStart = time.Now()
 
 func main() {
+	vulkan.ProbeMain()
 	// A write to a pipe that nobody reads any more is an error like others: it must not end a run whose model is not saved.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -122,7 +122,7 @@ func checkEmpty(flags *pflag.FlagSet, args []string) (err error) {
 // orWords joins what may have been meant.
 func orWords(words []string) string { return strings.Join(words, " or ") }
 
-// deviceFlags are --device, --threads and --max-submit-ms.
+// deviceFlags are --device, --threads, --max-submit-ms and --no-coopmat.
 type deviceFlags struct {
 	name    string
 	options device.Options
@@ -133,6 +133,11 @@ func (f *deviceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "device", "auto", "`DEVICE` to compute on: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists")
 	f.addThreads(c)
 	f.addSubmit(c)
+	f.addMatrices(c)
+}
+
+func (f *deviceFlags) addMatrices(c *cobra.Command) {
+	c.Flags().BoolVar(&f.options.NoMatrices, "no-coopmat", false, "leave a GPU's cooperative matrices alone, and do not ask its driver for them")
 }
 
 func (f *deviceFlags) addSubmit(c *cobra.Command) {

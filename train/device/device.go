@@ -57,6 +57,7 @@ type Survey struct {
 type Options struct {
 	Threads     int           // of the CPU; 0: its default
 	SubmitLimit time.Duration // of a GPU; 0: its default (vulkan.Options)
+	NoMatrices  bool          // no cooperative matrices on a GPU
 }
 
 // Look lists the devices.
@@ -70,7 +71,7 @@ func Look(o Options) (Survey, error) {
 	if err := host.Close(); err != nil {
 		return s, err
 	}
-	s.Vulkan, s.VulkanErr = vulkan.Devices()
+	s.Vulkan, s.VulkanErr = vulkan.ListDevices(vulkan.Options{NoMatrices: o.NoMatrices})
 	s.Auto = choose(s.Vulkan, s.VulkanErr)
 	return s, nil
 }
@@ -119,7 +120,7 @@ func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 		return b, "", nil
 	}
 	_, index, _ := strings.Cut(name, ":")
-	b, err := vulkan.Open(vulkan.Options{Device: index, Software: true, SubmitLimit: o.SubmitLimit})
+	b, err := vulkan.Open(vulkan.Options{Device: index, Software: true, SubmitLimit: o.SubmitLimit, NoMatrices: o.NoMatrices})
 	if err != nil {
 		return nil, "", err
 	}

@@ -53,10 +53,16 @@ static void chain_features(const vkx_known *known, vkx_features *f) {
   f->float16_int8.sType = VKX_ST_FLOAT16_INT8_FEATURES;
   f->subgroup_size.sType = VKX_ST_SUBGROUP_SIZE_FEATURES;
   f->executables.sType = VKX_ST_EXECUTABLE_FEATURES;
+  f->cooperative_matrix.sType = VKX_ST_COOPERATIVE_MATRIX_FEATURES;
+  f->bfloat16.sType = VKX_ST_BFLOAT16_FEATURES;
+  f->memory_model.sType = VKX_ST_MEMORY_MODEL_FEATURES;
   if (known->storage16) link_after(&f->core, &f->storage16);
   if (known->float16_int8) link_after(&f->core, &f->float16_int8);
   if (known->subgroup_size_control) link_after(&f->core, &f->subgroup_size);
   if (known->executables) link_after(&f->core, &f->executables);
+  if (known->cooperative_matrix) link_after(&f->core, &f->cooperative_matrix);
+  if (known->bfloat16) link_after(&f->core, &f->bfloat16);
+  if (known->memory_model) link_after(&f->core, &f->memory_model);
 }
 
 void vkx_get_features(vkx_instance *i, VkxDispatchable pd, const vkx_known *known, vkx_features *out) {
@@ -66,6 +72,7 @@ void vkx_get_features(vkx_instance *i, VkxDispatchable pd, const vkx_known *know
   chain_features(known, &f);
   ((Fn)i->features2)(pd, &f.core);
   f.core.pNext = f.storage16.pNext = f.float16_int8.pNext = f.subgroup_size.pNext = f.executables.pNext = NULL;
+  f.cooperative_matrix.pNext = f.bfloat16.pNext = f.memory_model.pNext = NULL;
   *out = f;
 }
 
@@ -90,6 +97,9 @@ VkxResult vkx_create_device(vkx_instance *i, VkxDispatchable pd, const vkx_devic
       .float16_int8 = c->float16 || c->int8,
       .subgroup_size_control = c->subgroup_size_control,
       .executables = c->executables,
+      .cooperative_matrix = c->cooperative_matrix,
+      .bfloat16 = c->bfloat16_matrix,
+      .memory_model = c->memory_model,
   };
   chain_features(&known, &f);
   f.core.core[VKX_FEATURE_INT16] = c->int16;
@@ -99,6 +109,9 @@ VkxResult vkx_create_device(vkx_instance *i, VkxDispatchable pd, const vkx_devic
   f.subgroup_size.subgroupSizeControl = c->subgroup_size_control;
   f.subgroup_size.computeFullSubgroups = c->full_subgroups;
   f.executables.pipelineExecutableInfo = c->executables;
+  f.cooperative_matrix.cooperativeMatrix = c->cooperative_matrix;
+  f.bfloat16.type = f.bfloat16.cooperativeMatrix = c->bfloat16_matrix;
+  f.memory_model.vulkanMemoryModel = c->memory_model;
 
   float priority = 1;
   VkxDeviceQueueCreateInfo queue = {VKX_ST_DEVICE_QUEUE_CREATE_INFO, NULL, 0, c->queue_family, 1, &priority};

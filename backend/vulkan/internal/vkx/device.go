@@ -45,12 +45,16 @@ type Known struct {
 	SubgroupSizeControl bool // Vulkan 1.3 or VK_EXT_subgroup_size_control
 	Float16Int8         bool // Vulkan 1.2 or VK_KHR_shader_float16_int8
 	Executables         bool // VK_KHR_pipeline_executable_properties
+	CooperativeMatrix   bool // VK_KHR_cooperative_matrix
+	BFloat16            bool // VK_KHR_shader_bfloat16
+	MemoryModel         bool // Vulkan 1.2 or VK_KHR_vulkan_memory_model
 }
 
 func (k Known) c() C.vkx_known {
 	return C.vkx_known{
 		driver: cBool(k.Driver), subgroup_size_control: cBool(k.SubgroupSizeControl),
 		float16_int8: cBool(k.Float16Int8), storage16: 1, executables: cBool(k.Executables),
+		cooperative_matrix: cBool(k.CooperativeMatrix), bfloat16: cBool(k.BFloat16), memory_model: cBool(k.MemoryModel),
 	}
 }
 
@@ -95,6 +99,9 @@ type Features struct {
 	SubgroupSizeControl bool
 	FullSubgroups       bool
 	Executables         bool // pipeline statistics
+	CooperativeMatrix   bool
+	BFloat16Matrix      bool // cooperative matrices of bfloat16
+	MemoryModel         bool // Vulkan's memory model, which cooperative matrices need
 }
 
 // Features asks a device.
@@ -111,6 +118,9 @@ func (i *Instance) Features(pd vk.PhysicalDevice, known Known) Features {
 		SubgroupSizeControl: f.subgroup_size.subgroupSizeControl != 0,
 		FullSubgroups:       f.subgroup_size.computeFullSubgroups != 0,
 		Executables:         f.executables.pipelineExecutableInfo != 0,
+		CooperativeMatrix:   f.cooperative_matrix.cooperativeMatrix != 0,
+		BFloat16Matrix:      f.bfloat16._type != 0 && f.bfloat16.cooperativeMatrix != 0,
+		MemoryModel:         f.memory_model.vulkanMemoryModel != 0,
 	}
 }
 
@@ -193,7 +203,8 @@ func (i *Instance) NewDevice(pd vk.PhysicalDevice, config DeviceConfig) (*Device
 		extensions:   extensions.array, extension_count: extensions.n,
 		int16: cBool(f.Int16), storage16: cBool(f.Storage16), float16: cBool(f.Float16), int8: cBool(f.Int8),
 		subgroup_size_control: cBool(f.SubgroupSizeControl), full_subgroups: cBool(f.FullSubgroups),
-		executables: cBool(f.Executables),
+		executables: cBool(f.Executables), cooperative_matrix: cBool(f.CooperativeMatrix),
+		bfloat16_matrix: cBool(f.BFloat16Matrix), memory_model: cBool(f.MemoryModel),
 	}
 	d := &Device{}
 	if r := vk.Result(C.vkx_create_device(&i.c, dispatchable(pd), &c, &d.c)); r != vk.Success {

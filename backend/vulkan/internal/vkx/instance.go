@@ -25,6 +25,8 @@ const (
 	ExtSubgroupSizeControl    = "VK_EXT_subgroup_size_control"
 	ExtExecutableProperties   = "VK_KHR_pipeline_executable_properties"
 	ExtCooperativeMatrix      = "VK_KHR_cooperative_matrix"
+	ExtBFloat16               = "VK_KHR_shader_bfloat16"
+	ExtMemoryModel            = "VK_KHR_vulkan_memory_model"
 	ExtMemoryBudget           = "VK_EXT_memory_budget"
 	LayerValidation           = "VK_LAYER_KHRONOS_validation"
 

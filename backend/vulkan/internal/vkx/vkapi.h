@@ -54,7 +54,9 @@ enum { // structure types
   VKX_ST_SUBGROUP_PROPERTIES = 1000094000,
   VKX_ST_DEBUG_MESSENGER = 1000128004,
   VKX_ST_MAINTENANCE3_PROPERTIES = 1000168000,
+  VKX_ST_BFLOAT16_FEATURES = 1000141000,
   VKX_ST_DRIVER_PROPERTIES = 1000196000,
+  VKX_ST_MEMORY_MODEL_FEATURES = 1000211000,
   VKX_ST_SUBGROUP_SIZE_PROPERTIES = 1000225000,
   VKX_ST_REQUIRED_SUBGROUP_SIZE = 1000225001,
   VKX_ST_SUBGROUP_SIZE_FEATURES = 1000225002,
@@ -66,6 +68,7 @@ enum { // structure types
   VKX_ST_EXECUTABLE_INFO = 1000269003,
   VKX_ST_EXECUTABLE_STATISTIC = 1000269004,
   VKX_ST_LAYER_SETTINGS = 1000496000,
+  VKX_ST_COOPERATIVE_MATRIX_FEATURES = 1000506000,
   VKX_ST_COOPERATIVE_MATRIX_PROPERTIES = 1000506001,
 };
 
@@ -245,6 +248,29 @@ typedef struct {
   void *pNext;
   VkxBool pipelineExecutableInfo;
 } VkxExecutableFeatures;
+
+typedef struct {
+  uint32_t sType;
+  void *pNext;
+  VkxBool cooperativeMatrix;
+  VkxBool robustBufferAccess;
+} VkxCooperativeMatrixFeatures;
+
+typedef struct {
+  uint32_t sType;
+  void *pNext;
+  VkxBool type;
+  VkxBool dotProduct;
+  VkxBool cooperativeMatrix;
+} VkxBFloat16Features;
+
+typedef struct {
+  uint32_t sType;
+  void *pNext;
+  VkxBool vulkanMemoryModel;
+  VkxBool deviceScope;
+  VkxBool availabilityVisibilityChains;
+} VkxMemoryModelFeatures;
 
 typedef struct {
   uint32_t sType;

@@ -40,7 +40,7 @@ void vkx_queue_families(vkx_instance *i, VkxDispatchable pd, uint32_t *count, Vk
 VkxResult vkx_cooperative_matrices(vkx_instance *i, VkxDispatchable pd, uint32_t *count, VkxCooperativeMatrixProperties *out);
 
 typedef struct { // which of the optional structs a device knows
-  int driver, subgroup_size_control, float16_int8, storage16, executables, budget;
+  int driver, subgroup_size_control, float16_int8, storage16, executables, budget, cooperative_matrix, bfloat16, memory_model;
 } vkx_known;
 
 typedef struct {
@@ -57,6 +57,9 @@ typedef struct {
   VkxFloat16Int8Features float16_int8;
   VkxSubgroupSizeFeatures subgroup_size;
   VkxExecutableFeatures executables;
+  VkxCooperativeMatrixFeatures cooperative_matrix;
+  VkxBFloat16Features bfloat16;
+  VkxMemoryModelFeatures memory_model;
 } vkx_features;
 
 void vkx_get_properties(vkx_instance *i, VkxDispatchable pd, const vkx_known *known, vkx_properties *out);
@@ -77,6 +80,7 @@ typedef struct {
   uint32_t extension_count;
   const char **extensions;
   int int16, storage16, float16, int8, subgroup_size_control, full_subgroups, executables; // features to turn on
+  int cooperative_matrix, bfloat16_matrix, memory_model;
 } vkx_device_config;
 
 VkxResult vkx_create_device(vkx_instance *i, VkxDispatchable pd, const vkx_device_config *config, vkx_device *out);
