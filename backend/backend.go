@@ -169,6 +169,21 @@ type Planner interface {
 	PlanOptions() graph.PlanOptions
 }
 
+// Scratcher is a Backend that needs memory beside the arena to run some programs.
+type Scratcher interface {
+	// ScratchBytes is how much a program needs. It is shared like the arena.
+	ScratchBytes(p *graph.Program) int64
+}
+
+// ArenaBytes is the memory that a device takes for a program's temporaries and its own.
+func ArenaBytes(b Backend, p *graph.Program) int64 {
+	n := int64(Plan(b, p).ArenaBytes())
+	if s, ok := b.(Scratcher); ok {
+		n += s.ScratchBytes(p)
+	}
+	return n
+}
+
 // Plan is the plan that Compile makes of a program on a device.
 func Plan(b Backend, p *graph.Program) *graph.Plan {
 	if planner, ok := b.(Planner); ok {

@@ -16,17 +16,19 @@ type AttentionAttr struct {
 //
 //	q, o (B, T, Heads*h); k, v (B, T, KVHeads*h); lse (B, Heads, T); scale (1) or nil
 //
+// o has q's format.
+//
 // The logits are never stored: memory is linear in T.
 func (b *Builder) Attention(q, k, v, scale *Value, attr AttentionAttr) (o, lse *Value) {
 	checkHeads(OpAttention, q, attr.Heads, attr.HeadDim)
 	checkHeads(OpAttention, k, attr.KVHeads, attr.HeadDim)
-	wantF32(OpAttention, q, k, v, scale)
+	wantFloat(OpAttention, q, k, v, scale)
 	wantElems(OpAttention, k.Elems(), v)
 	wantElems(OpAttention, 1, scale)
 	if attr.Heads%attr.KVHeads != 0 || q.Elems()/attr.Heads != k.Elems()/attr.KVHeads || (scale != nil) != (attr.Scale == 0) {
 		misuse("attention of %v over %v with %+v", q.shape, k.shape, attr)
 	}
-	o = b.Temp("attention", F32, q.shape...)
+	o = b.Temp("attention", q.dtype, q.shape...)
 	lse = b.Temp("lse", F32, q.shape[0], attr.Heads, q.shape[1])
 	b.node(OpAttention, []*Value{q, k, v, scale}, []*Value{o, lse}, attr)
 	return o, lse
@@ -43,9 +45,9 @@ func (b *Builder) Attention(q, k, v, scale *Value, attr AttentionAttr) (o, lse *
 //	do, o, dq like q; dk, dv like k; lse, delta, dscale_rows (B, Heads, T); dscale_rows is nil without a scale operand
 func (b *Builder) AttentionGrad(do, q, k, v, o, lse, scale *Value, attr AttentionAttr) (dq, dk, dv, dscaleRows *Value) {
 	wantElems(OpAttentionGrad, q.Elems(), do, o)
-	dq = b.Temp("dq", F32, q.shape...)
-	dk = b.Temp("dk", F32, k.shape...)
-	dv = b.Temp("dv", F32, v.shape...)
+	dq = b.Temp("dq", q.dtype, q.shape...)
+	dk = b.Temp("dk", k.dtype, k.shape...)
+	dv = b.Temp("dv", v.dtype, v.shape...)
 	delta := b.Temp("delta", F32, lse.shape...)
 	if scale != nil {
 		dscaleRows = b.Temp("dscale_rows", F32, lse.shape...)

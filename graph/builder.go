@@ -18,7 +18,8 @@ type Builder struct {
 	built   bool
 
 	again  map[*Value]bool // what the backward pass does not keep: see Recompute
-	copies *copies         // in a reverse walk, nil outside or where nothing is computed again
+	casts  map[castKey]*Value
+	copies *copies // in a reverse walk, nil outside or where nothing is computed again
 }
 
 // Output is a value that the host may fetch after a run, under a name of its own.
@@ -123,6 +124,9 @@ func (b *Builder) node(op Op, in, out []*Value, attr any) {
 			misuse("%s writes the input %q", op, v.name)
 		}
 	}
+	narrowIn, narrowOut := op.Narrow()
+	checkFormats(op, in, narrowIn)
+	checkFormats(op, out, narrowOut)
 	if b.copies != nil {
 		in = b.copies.operands(in)
 	}
@@ -134,16 +138,26 @@ func (b *Builder) out(op Op, dst *Value, name string, d DType, shape Shape) *Val
 	if dst == nil {
 		return b.Temp(name, d, shape...)
 	}
-	if dst.dtype != d || dst.Elems() != shape.Elems() {
-		misuse("%s into %q %s%v, want %s%v", op, dst.name, dst.dtype, dst.shape, d, shape)
+	if dst.Elems() != shape.Elems() {
+		misuse("%s into %q %s%v, want %v", op, dst.name, dst.dtype, dst.shape, shape)
 	}
 	return dst
 }
 
-func wantF32(op Op, vs ...*Value) {
-	for _, v := range vs {
-		if v != nil && v.dtype != F32 {
+// checkFormats lets operands be what the operator table says; those of I32 are the methods' to check.
+func checkFormats(op Op, vs []*Value, narrow []bool) {
+	for i, v := range vs {
+		if v.narrow() && !narrow[i] {
 			misuse("%s: %q is %s, want f32", op, v.name, v.dtype)
+		}
+	}
+}
+
+// wantFloat is for operands that may be narrow, before their format is given to an output.
+func wantFloat(op Op, vs ...*Value) {
+	for _, v := range vs {
+		if v != nil && v.dtype == I32 {
+			misuse("%s: %q is %s, want f32, bf16 or f16", op, v.name, v.dtype)
 		}
 	}
 }

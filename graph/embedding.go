@@ -2,17 +2,22 @@ package graph
 
 // Embedding looks tokens up: y[r] = table[tokens[r]].
 //
-//	table  (V, D) f32
+//	table  (V, D)
 //	tokens (...) i32
-//	y      (..., D) f32
+//	y      (..., D), in the table's format
 //
 // A token outside 0..V-1 gives a row of NaN and no gradient.
 func (b *Builder) Embedding(table, tokens *Value) *Value {
-	wantF32(OpEmbedding, table)
+	return b.EmbeddingAs(table, tokens, table.dtype)
+}
+
+// EmbeddingAs is Embedding with the rows in a format of their own.
+func (b *Builder) EmbeddingAs(table, tokens *Value, d DType) *Value {
+	wantFloat(OpEmbedding, table)
 	if len(table.shape) != 2 || tokens.dtype != I32 {
 		misuse("embedding of %s%v in %v", tokens.dtype, tokens.shape, table.shape)
 	}
-	y := b.Temp("embedding", F32, append(append(Shape{}, tokens.shape...), table.shape[1])...)
+	y := b.Temp("embedding", d, append(append(Shape{}, tokens.shape...), table.shape[1])...)
 	b.node(OpEmbedding, []*Value{table, tokens}, []*Value{y}, nil)
 	return y
 }
@@ -22,8 +27,9 @@ func (b *Builder) Embedding(table, tokens *Value) *Value {
 //
 //	tokens (...) i32, R elements
 //	dy     (R, D)
-//	dtable (V, D)
+//	dtable (V, D) f32
 func (b *Builder) EmbeddingGrad(tokens, dy, addend, dst *Value, vocab int) *Value {
+	wantFloat(OpEmbeddingGrad, dy)
 	d := dy.shape.Last()
 	wantElems(OpEmbeddingGrad, dy.shape.Rows(), tokens)
 	g := b.out(OpEmbeddingGrad, dst, "embedding_grad", F32, Shape{vocab, d})

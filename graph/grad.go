@@ -30,6 +30,7 @@ type gradState struct {
 	needs map[*Value]bool   // depends on a value that a gradient is asked for
 	slots map[*Value]slot   // gradients so far
 	into  map[*Value]*Value // accumulators named by the caller
+	of    map[*Value]*Value // what a value of Builder.Stored was cast from
 }
 
 // slot holds the gradient of a value so far. It is owned when nothing else reads that storage, so that the next
@@ -43,13 +44,20 @@ type slot struct {
 // gradient of y itself: 1, or a loss scale. Where into has an accumulator for a value (usually a variable), its
 // gradient is added to it in place and the accumulator is what is returned.
 //
+// Gradients of variables are float32, those of other values have their value's format.
+//
 // Values that [Builder.Recompute] names are computed again where gradients need them.
 //
 // It is an error if y does not depend on one of wrt, or depends on it through an operator that has no gradient.
 func (b *Builder) Grad(y, dy *Value, wrt []*Value, into map[*Value]*Value) ([]*Value, error) {
-	s := &gradState{b: b, needs: map[*Value]bool{}, slots: map[*Value]slot{}, into: into}
+	s := &gradState{b: b, needs: map[*Value]bool{}, slots: map[*Value]slot{}, into: into, of: map[*Value]*Value{}}
 	for _, v := range wrt {
 		s.needs[v] = true
+	}
+	for key, v := range b.casts {
+		if !s.needs[v] {
+			s.of[v] = key.v
+		}
 	}
 	nodes := b.nodes
 	for _, n := range nodes {
@@ -96,6 +104,9 @@ func (b *Builder) Grad(y, dy *Value, wrt []*Value, into map[*Value]*Value) ([]*V
 			return nil, fmt.Errorf("graph: %q does not depend on %q: it has no gradient", y.name, v.name)
 		}
 		out[i] = sl.v
+		if v.kind == KindVar && sl.v.dtype != F32 {
+			out[i] = b.Cast(sl.v, F32)
+		}
 	}
 	return out, nil
 }
@@ -103,9 +114,22 @@ func (b *Builder) Grad(y, dy *Value, wrt []*Value, into map[*Value]*Value) ([]*V
 // wants tells whether v's gradient is of use; nil values have none.
 func (s *gradState) wants(v *Value) bool { return v != nil && s.needs[v] }
 
-// temp makes the storage of v's gradient.
+// source is the value whose slot has v's gradient: what v was cast from, or v itself.
+func (s *gradState) source(v *Value) *Value {
+	if x := s.of[v]; x != nil {
+		return x
+	}
+	return v
+}
+
+// temp makes the storage of v's gradient: float32 for a variable's, else in v's format.
 func (s *gradState) temp(v *Value) *Value {
-	return s.b.add(&Value{name: "grad." + v.name, dtype: F32, shape: v.shape})
+	v = s.source(v)
+	d := v.dtype
+	if v.kind == KindVar {
+		d = F32
+	}
+	return s.b.add(&Value{name: "grad." + v.name, dtype: d, shape: v.shape})
 }
 
 // give adds a contribution by an operator that has an addend. emit must return the value it writes: dst, or a new one if dst is nil.
@@ -113,6 +137,7 @@ func (s *gradState) give(v *Value, emit func(addend, dst *Value) *Value) {
 	if !s.wants(v) {
 		return
 	}
+	v = s.source(v)
 	sl, ok := s.slots[v]
 	acc := s.into[v]
 	switch {
@@ -129,6 +154,7 @@ func (s *gradState) give(v *Value, emit func(addend, dst *Value) *Value) {
 
 // giveInPlace is give for an operator whose addend can only be its output.
 func (s *gradState) giveInPlace(v *Value, emit func(addend, dst *Value) *Value) {
+	v = s.source(v)
 	if sl, ok := s.slots[v]; ok && !sl.owned {
 		s.giveOwned(v, emit(nil, nil))
 		return
@@ -139,6 +165,7 @@ func (s *gradState) giveInPlace(v *Value, emit func(addend, dst *Value) *Value) 
 // giveFresh is give for an operator that has an addend and always writes a new value. It emits even where v's gradient is
 // of no use, for the operator's other outputs.
 func (s *gradState) giveFresh(v *Value, emit func(addend *Value) *Value) {
+	v = s.source(v)
 	sl, ok := s.slots[v]
 	if !s.wants(v) || s.into[v] != nil {
 		s.giveOwned(v, emit(nil))
@@ -160,6 +187,7 @@ func (s *gradState) merge(v, g *Value, owned bool) {
 	if !s.wants(v) {
 		return
 	}
+	v = s.source(v)
 	sl, ok := s.slots[v]
 	acc := s.into[v]
 	switch {

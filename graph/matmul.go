@@ -14,9 +14,9 @@ type MatMulAttr struct {
 //
 //	op(a) (M, K), op(b) (K, N), c (M, N), each with the batch before it
 //
-// The addend has c's size and may be dst.
+// The addend has c's size and may be dst. A nil dst is a new value in x's format.
 func (b *Builder) MatMul(x, y, addend, dst *Value, attr MatMulAttr) *Value {
-	wantF32(OpMatMul, x, y, addend)
+	wantFloat(OpMatMul, x, y, addend)
 	batch, m, n, k := matMulDims(x, y, attr)
 	_, k2 := matrix(y, attr.Batched, !attr.TransB)
 	if k != k2 {
@@ -32,7 +32,7 @@ func (b *Builder) MatMul(x, y, addend, dst *Value, attr MatMulAttr) *Value {
 		}
 	}
 	shape = append(shape, n)
-	c := b.out(OpMatMul, dst, "matmul", F32, shape)
+	c := b.out(OpMatMul, dst, "matmul", x.dtype, shape)
 	wantElems(OpMatMul, c.Elems(), addend)
 	b.node(OpMatMul, []*Value{x, y, addend}, []*Value{c}, attr)
 	return c

@@ -24,10 +24,10 @@ func (b *Builder) LayerNorm(x, gain, addend *Value, eps float32) *Value {
 }
 
 func (b *Builder) norm(op Op, x, gain, addend *Value, eps float32) *Value {
-	wantF32(op, x, gain, addend)
+	wantFloat(op, x, gain, addend)
 	wantElems(op, x.shape.Last(), gain)
 	wantElems(op, x.Elems(), addend)
-	y := b.Temp(op.String(), F32, x.shape...)
+	y := b.Temp(op.String(), x.dtype, x.shape...)
 	b.node(op, []*Value{x, gain, addend}, []*Value{y}, NormAttr{Eps: eps})
 	return y
 }
@@ -52,7 +52,7 @@ func Parts(rows int) int { return (rows + RowsPerPart(rows) - 1) / RowsPerPart(r
 func (b *Builder) NormGrad(op Op, dy, x, gain, addend *Value, eps float32) (dx, dgainRows *Value) {
 	wantElems(op, x.Elems(), dy, addend)
 	wantElems(op, x.shape.Last(), gain)
-	dx = b.Temp(op.String(), F32, x.shape...)
+	dx = b.Temp(op.String(), x.dtype, x.shape...)
 	if gain != nil {
 		dgainRows = b.Temp("dgain_rows", F32, Parts(x.shape.Rows()), x.shape.Last())
 	}

@@ -14,7 +14,8 @@ import (
 // last column of the table names, on backends that plan with PlanOptions.InPlace.
 //
 // Numbers: every operator computes in float32 or wider. eps is always inside the root. An inf or a NaN
-// in an input comes out in each output element that depends on it.
+// in an input comes out in each output element that depends on it. Activations and their gradients may be bf16 or f16: such an input is
+// widened, which is exact, and such an output is rounded once, to nearest even.
 type Op uint8
 
 const (
@@ -54,42 +55,42 @@ const (
 	NumOps
 )
 
-// opTable is indexed by Op: the name, the operands in order as they are printed in error messages ("[x]" is optional), and which outputs may take
+// opTable is indexed by Op: the name, the operands in order as they are printed in error messages ("[x]" is optional), which outputs may take
 // the place of which inputs, the best choice first: those that a row of the output (an element, for operators without rows) is computed
-// from the same row of.
-var opTable = [NumOps]struct{ name, in, out, inPlace string }{
-	OpEmbedding:        {"embedding", "table tokens", "y", ""},
-	OpEmbeddingGrad:    {"embedding_grad", "tokens dy [addend]", "dtable", ""},
-	OpMatMul:           {"matmul", "a b [addend]", "c", "c=addend"},
-	OpRMSNorm:          {"rms_norm", "x [gain] [addend]", "y", "y=x y=addend"},
-	OpRMSNormGrad:      {"rms_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]", "dx=dy dx=addend dx=x"},
-	OpLayerNorm:        {"layer_norm", "x [gain] [addend]", "y", "y=x y=addend"},
-	OpLayerNormGrad:    {"layer_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]", "dx=dy dx=addend dx=x"},
-	OpQKNormRoPE:       {"qk_norm_rope", "x [gain]", "y", "y=x"},
-	OpQKNormRoPEGrad:   {"qk_norm_rope_grad", "dy x [gain]", "dx [dgain_rows]", "dx=dy dx=x"},
-	OpAttention:        {"attention", "q k v [scale]", "o lse", ""},
-	OpAttentionGrad:    {"attention_grad", "do q k v o lse [scale]", "dq dk dv delta [dscale_rows]", ""},
-	OpSoftmax:          {"softmax", "x", "y", "y=x"},
-	OpSoftmaxGrad:      {"softmax_grad", "dy y", "dx", "dx=dy dx=y"},
-	OpSwiGLU:           {"swiglu", "gate up", "y", "y=gate y=up"},
-	OpSwiGLUGrad:       {"swiglu_grad", "dy gate up", "dgate dup", "dgate=gate dup=up dgate=dy dup=dy"},
-	OpGELU:             {"gelu", "x", "y", "y=x"},
-	OpGELUGrad:         {"gelu_grad", "dy x", "dx", "dx=dy dx=x"},
-	OpReLU:             {"relu", "x", "y", "y=x"},
-	OpReLUGrad:         {"relu_grad", "dy x", "dx", "dx=dy dx=x"},
-	OpSoftCap:          {"soft_cap", "x", "y", "y=x"},
-	OpSoftCapGrad:      {"soft_cap_grad", "dy y", "dx", "dx=dy dx=y"},
-	OpCrossEntropy:     {"cross_entropy", "logits targets", "losses lse", ""},
-	OpCrossEntropyGrad: {"cross_entropy_grad", "logits targets lse dlosses", "dlogits", "dlogits=logits"},
-	OpAdd:              {"add", "a b", "c", "c=a c=b"},
-	OpSum:              {"sum", "x [scale]", "y", ""},
-	OpBroadcast:        {"broadcast", "x [scale]", "y", ""},
-	OpSumRows:          {"sum_rows", "x [addend]", "y", ""},
-	OpFill:             {"fill", "", "y", ""},
-	OpSumSquares:       {"sum_squares", "x", "partials", ""},
-	OpClipNorm:         {"clip_norm", "partials", "norm factor", ""},
-	OpAdamW:            {"adamw", "p m v g hyper clip", "p m v", ""},
-	OpCast:             {"cast", "x", "y", ""},
+// from the same row of; and which operands may be bf16 or f16, each by itself.
+var opTable = [NumOps]struct{ name, in, out, inPlace, narrow string }{
+	OpEmbedding:        {"embedding", "table tokens", "y", "", "table y"},
+	OpEmbeddingGrad:    {"embedding_grad", "tokens dy [addend]", "dtable", "", "dy"},
+	OpMatMul:           {"matmul", "a b [addend]", "c", "c=addend", "a b addend c"},
+	OpRMSNorm:          {"rms_norm", "x [gain] [addend]", "y", "y=x y=addend", "x addend y"},
+	OpRMSNormGrad:      {"rms_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]", "dx=dy dx=addend dx=x", "dy x addend dx"},
+	OpLayerNorm:        {"layer_norm", "x [gain] [addend]", "y", "y=x y=addend", "x addend y"},
+	OpLayerNormGrad:    {"layer_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]", "dx=dy dx=addend dx=x", "dy x addend dx"},
+	OpQKNormRoPE:       {"qk_norm_rope", "x [gain]", "y", "y=x", "x y"},
+	OpQKNormRoPEGrad:   {"qk_norm_rope_grad", "dy x [gain]", "dx [dgain_rows]", "dx=dy dx=x", "dy x dx"},
+	OpAttention:        {"attention", "q k v [scale]", "o lse", "", "q k v o"},
+	OpAttentionGrad:    {"attention_grad", "do q k v o lse [scale]", "dq dk dv delta [dscale_rows]", "", "do q k v o dq dk dv"},
+	OpSoftmax:          {"softmax", "x", "y", "y=x", "x y"},
+	OpSoftmaxGrad:      {"softmax_grad", "dy y", "dx", "dx=dy dx=y", "dy y dx"},
+	OpSwiGLU:           {"swiglu", "gate up", "y", "y=gate y=up", "gate up y"},
+	OpSwiGLUGrad:       {"swiglu_grad", "dy gate up", "dgate dup", "dgate=gate dup=up dgate=dy dup=dy", "dy gate up dgate dup"},
+	OpGELU:             {"gelu", "x", "y", "y=x", "x y"},
+	OpGELUGrad:         {"gelu_grad", "dy x", "dx", "dx=dy dx=x", "dy x dx"},
+	OpReLU:             {"relu", "x", "y", "y=x", "x y"},
+	OpReLUGrad:         {"relu_grad", "dy x", "dx", "dx=dy dx=x", "dy x dx"},
+	OpSoftCap:          {"soft_cap", "x", "y", "y=x", "x y"},
+	OpSoftCapGrad:      {"soft_cap_grad", "dy y", "dx", "dx=dy dx=y", "dy y dx"},
+	OpCrossEntropy:     {"cross_entropy", "logits targets", "losses lse", "", "logits"},
+	OpCrossEntropyGrad: {"cross_entropy_grad", "logits targets lse dlosses", "dlogits", "dlogits=logits", "logits dlogits"},
+	OpAdd:              {"add", "a b", "c", "c=a c=b", "a b c"},
+	OpSum:              {"sum", "x [scale]", "y", "", "x"},
+	OpBroadcast:        {"broadcast", "x [scale]", "y", "", "y"},
+	OpSumRows:          {"sum_rows", "x [addend]", "y", "", ""},
+	OpFill:             {"fill", "", "y", "", "y"},
+	OpSumSquares:       {"sum_squares", "x", "partials", "", "x"},
+	OpClipNorm:         {"clip_norm", "partials", "norm factor", "", ""},
+	OpAdamW:            {"adamw", "p m v g hyper clip", "p m v", "", ""},
+	OpCast:             {"cast", "x", "y", "", "x y"},
 }
 
 // String gives the operator's name in printed programs.
@@ -134,4 +135,25 @@ func parsePlaces() (places [NumOps][]Place) {
 		}
 	}
 	return places
+}
+
+// Narrow tells, of inputs and outputs in order, which operands may be bf16 or f16. All others but tokens and targets are f32.
+func (op Op) Narrow() (in, out []bool) { return opNarrow[op].in, opNarrow[op].out }
+
+var opNarrow = parseNarrow()
+
+func parseNarrow() (narrow [NumOps]struct{ in, out []bool }) {
+	for op := range NumOps {
+		may := strings.Fields(opTable[op].narrow)
+		is := func(names []string) []bool {
+			list := make([]bool, len(names))
+			for i, name := range names {
+				list[i] = slices.Contains(may, strings.Trim(name, "[]"))
+			}
+			return list
+		}
+		in, out := op.Operands()
+		narrow[op].in, narrow[op].out = is(in), is(out)
+	}
+	return narrow
 }

@@ -8,7 +8,7 @@ const SumSquaresParts = 64
 //
 //	x (...), partials (64), often a view of one buffer for all tensors
 func (b *Builder) SumSquares(x, dst *Value) *Value {
-	wantF32(OpSumSquares, x)
+	wantFloat(OpSumSquares, x)
 	p := b.out(OpSumSquares, dst, "sum_squares", F32, Shape{SumSquaresParts})
 	b.node(OpSumSquares, []*Value{x}, []*Value{p}, nil)
 	return p
@@ -24,7 +24,7 @@ type ClipNormAttr struct {
 //
 //	partials (...), norm, factor (1)
 func (b *Builder) ClipNorm(partials *Value, maxNorm float32) (norm, factor *Value) {
-	wantF32(OpClipNorm, partials)
+	wantFloat(OpClipNorm, partials)
 	norm, factor = b.Temp("norm", F32, 1), b.Temp("clip", F32, 1)
 	b.node(OpClipNorm, []*Value{partials}, []*Value{norm, factor}, ClipNormAttr{maxNorm})
 	return norm, factor
@@ -57,7 +57,7 @@ type AdamWAttr struct {
 //
 //	p, m, v, g of one size; hyper (HyperLen); clip (1)
 func (b *Builder) AdamW(p, m, v, g, hyper, clip *Value, attr AdamWAttr) {
-	wantF32(OpAdamW, p, m, v, g, hyper, clip)
+	wantFloat(OpAdamW, p, m, v, g, hyper, clip)
 	wantElems(OpAdamW, p.Elems(), m, v, g)
 	wantElems(OpAdamW, HyperLen, hyper)
 	wantElems(OpAdamW, 1, clip)

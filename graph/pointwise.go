@@ -26,11 +26,12 @@ func (b *Builder) SoftCap(x *Value, c float32) *Value {
 //	gate, up, y (..., n)
 func (b *Builder) SwiGLU(gate, up *Value) *Value { return b.unary(OpSwiGLU, nil, gate, up) }
 
-// unary appends an operator of one output whose operands all have that output's size.
+// unary appends an operator of one output whose operands all have that output's size. It has the format of the last of them, which
+// for gradients is that of the value whose gradient it is.
 func (b *Builder) unary(op Op, attr any, in ...*Value) *Value {
-	wantF32(op, in...)
+	wantFloat(op, in...)
 	wantElems(op, in[0].Elems(), in...)
-	y := b.Temp(op.String(), F32, in[0].shape...)
+	y := b.Temp(op.String(), in[len(in)-1].dtype, in[0].shape...)
 	b.node(op, in, []*Value{y}, attr)
 	return y
 }
@@ -57,8 +58,8 @@ func gradReLU(s *gradState, n *Node, dy []*Value) {
 
 func gradSwiGLU(s *gradState, n *Node, dy []*Value) {
 	gate, up := n.In[0], n.In[1]
-	dgate := s.b.Temp("dgate", F32, gate.shape...)
-	dup := s.b.Temp("dup", F32, gate.shape...)
+	dgate := s.b.Temp("dgate", gate.dtype, gate.shape...)
+	dup := s.b.Temp("dup", up.dtype, gate.shape...)
 	s.b.node(OpSwiGLUGrad, []*Value{dy[0], gate, up}, []*Value{dgate, dup}, nil)
 	s.giveOwned(gate, dgate)
 	s.giveOwned(up, dup)
@@ -74,6 +75,27 @@ func (b *Builder) Cast(x *Value, to DType) *Value {
 	return y
 }
 
+type castKey struct {
+	v  *Value
+	to DType
+}
+
+// Stored is v itself if it has the format, else its cast, which is made once however often it is asked for: a parameter as matrix products read it.
+// [Builder.Grad] gives the gradient of what was cast in float32, without rounding it to the cast's format on the way.
+func (b *Builder) Stored(v *Value, to DType) *Value {
+	if v.dtype == to {
+		return v
+	}
+	key := castKey{v, to}
+	if b.casts[key] == nil {
+		if b.casts == nil {
+			b.casts = map[castKey]*Value{}
+		}
+		b.casts[key] = b.Cast(v, to)
+	}
+	return b.casts[key]
+}
+
 func gradCast(s *gradState, n *Node, dy []*Value) {
 	x := n.In[0]
 	if dy[0].dtype == x.dtype {
@@ -83,11 +105,11 @@ func gradCast(s *gradState, n *Node, dy []*Value) {
 	s.giveOwned(x, s.b.Cast(dy[0], x.dtype))
 }
 
-// Add is a + b, elementwise. dst may be either of them, or nil.
+// Add is a + b, elementwise. dst may be either of them, or nil: then it is a new value in a's format.
 func (b *Builder) Add(x, y, dst *Value) *Value {
-	wantF32(OpAdd, x, y)
+	wantFloat(OpAdd, x, y)
 	wantElems(OpAdd, x.Elems(), y)
-	c := b.out(OpAdd, dst, "add", F32, x.shape)
+	c := b.out(OpAdd, dst, "add", x.dtype, x.shape)
 	b.node(OpAdd, []*Value{x, y}, []*Value{c}, nil)
 	return c
 }

@@ -48,12 +48,12 @@ type QKNormRoPEAttr struct {
 // QK-Norm over the whole projection (OLMo 2) is RMSNorm and then this with QKNone.
 func (b *Builder) QKNormRoPE(x, gain *Value, attr QKNormRoPEAttr) *Value {
 	checkHeads(OpQKNormRoPE, x, attr.Heads, attr.HeadDim)
-	wantF32(OpQKNormRoPE, x, gain)
+	wantFloat(OpQKNormRoPE, x, gain)
 	wantElems(OpQKNormRoPE, attr.HeadDim, gain)
 	if attr.HeadDim%2 != 0 || gain != nil && (attr.Norm == QKNone || attr.Norm == QKL2) {
 		misuse("qk_norm_rope of %q %v with %+v", x.name, x.shape, attr)
 	}
-	y := b.Temp("qk_norm_rope", F32, x.shape...)
+	y := b.Temp("qk_norm_rope", x.dtype, x.shape...)
 	b.node(OpQKNormRoPE, []*Value{x, gain}, []*Value{y}, attr)
 	return y
 }
@@ -70,7 +70,7 @@ func checkHeads(op Op, x *Value, heads, headDim int) {
 //	dy, x, dx (B, T, heads*h); dgain_rows (Parts(B*T*heads), h), rows in order (b, t, head), nil without a gain
 func (b *Builder) QKNormRoPEGrad(dy, x, gain *Value, attr QKNormRoPEAttr) (dx, dgainRows *Value) {
 	wantElems(OpQKNormRoPEGrad, x.Elems(), dy)
-	dx = b.Temp("qk_norm_rope_grad", F32, x.shape...)
+	dx = b.Temp("qk_norm_rope_grad", x.dtype, x.shape...)
 	if gain != nil {
 		dgainRows = b.Temp("dgain_rows", F32, Parts(x.Elems()/attr.HeadDim), attr.HeadDim)
 	}

@@ -16,21 +16,23 @@ type Memory struct {
 	Params       int64 `json:"params"`
 	Moments      int64 `json:"moments"`      // of AdamW, two a parameter
 	Accumulators int64 `json:"accumulators"` // gradients that live across micro-batches
-	Arena        int64 `json:"arena"`        // activations and gradients
+	Arena        int64 `json:"arena"`        // activations and gradients, and what the device needs beside them
 	Inputs       int64 `json:"inputs"`
 }
 
 // MemoryOf adds up programs that share a store: variables once, and each program's own arena and inputs. Arenas are of plans without options;
 // MemoryOn has those that a device makes.
-func MemoryOf(programs ...*graph.Program) Memory { return memory(graph.NewPlan, false, programs) }
+func MemoryOf(programs ...*graph.Program) Memory {
+	return memory(func(p *graph.Program) int64 { return int64(graph.NewPlan(p).ArenaBytes()) }, false, programs)
+}
 
 // MemoryOn is MemoryOf on a device, which may let programs share an arena.
 func MemoryOn(dev backend.Backend, programs ...*graph.Program) Memory {
 	_, shared := dev.(backend.ArenaSharer)
-	return memory(func(p *graph.Program) *graph.Plan { return backend.Plan(dev, p) }, shared, programs)
+	return memory(func(p *graph.Program) int64 { return backend.ArenaBytes(dev, p) }, shared, programs)
 }
 
-func memory(plan func(*graph.Program) *graph.Plan, shared bool, programs []*graph.Program) Memory {
+func memory(arenaOf func(*graph.Program) int64, shared bool, programs []*graph.Program) Memory {
 	var m Memory
 	for _, v := range Vars(programs...) {
 		to := &m.Params
@@ -43,7 +45,7 @@ func memory(plan func(*graph.Program) *graph.Plan, shared bool, programs []*grap
 		*to += int64(v.Bytes())
 	}
 	for _, p := range programs {
-		if arena := int64(plan(p).ArenaBytes()); shared {
+		if arena := arenaOf(p); shared {
 			m.Arena = max(m.Arena, arena)
 		} else {
 			m.Arena += arena

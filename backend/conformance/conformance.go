@@ -44,7 +44,7 @@ type outcome struct {
 // opCases makes the cases of an operator.
 func opCases(op graph.Op) []testCase {
 	var list []testCase
-	for _, c := range opTests[op].cases() {
+	for _, c := range opTests[op].allCases(op) {
 		list = append(list, testCase{Case{op.String(), c.name}, func(b backend.Backend, seed uint64) outcome {
 			return c.run(b, op, opTests[op].bound, seed)
 		}})

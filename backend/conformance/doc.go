@@ -34,5 +34,9 @@
 // and 2⁻¹²⁶ for each result, since devices may flush subnormal numbers to zero. The total is doubled: an implementation may
 // arrange a formula in another way. Where a step leaves float32's range, nothing is expected of what follows from it.
 //
+// Activations may be bf16 or f16. Such an input is exact; an output must be one of the numbers that rounding gives for some result within the
+// bound, so that only results near the middle of two numbers may differ at all. Each case is run again in both formats, and with each operand in
+// one of its own.
+//
 // In a whole program worst cases never meet, so its bounds follow these budgets by sampling: see noise.go.
 package conformance

@@ -23,7 +23,7 @@ func RunInPlace(t *testing.T, b backend.Backend) {
 		}
 		t.Run(op.String(), func(t *testing.T) {
 			checked := 0
-			for _, c := range opTests[op].cases() {
+			for _, c := range opTests[op].allCases(op) {
 				for _, places := range c.places(op) {
 					checked++
 					if err := c.compareInPlace(b, op, places, seed); err != nil {
@@ -43,7 +43,8 @@ func (c *opCase) places(op graph.Op) []map[int]int {
 	var list []map[int]int
 	all, taken := map[int]int{}, map[int]bool{}
 	for _, p := range op.InPlace() {
-		if _, has := c.inPlace[p.Out]; has || c.in[p.In].absent() || c.out[p.Out].absent() || c.in[p.In].shape.Elems() != c.out[p.Out].shape.Elems() {
+		if _, has := c.inPlace[p.Out]; has || c.in[p.In].absent() || c.out[p.Out].absent() || c.in[p.In].shape.Elems() != c.out[p.Out].shape.Elems() ||
+			c.in[p.In].dtype != c.out[p.Out].dtype {
 			continue
 		}
 		list = append(list, map[int]int{p.Out: p.In})

@@ -73,11 +73,11 @@ func (v *verdict) index(i int) []int {
 
 // unwritten counts the elements that a run left as they were.
 func (v *verdict) unwritten(body []byte, d graph.DType) {
-	if v.bad == 0 || d.Size() != 4 {
+	if v.bad == 0 {
 		return
 	}
-	for i := 0; i < len(body); i += 4 {
-		if binary.LittleEndian.Uint32(body[i:]) == poison32 {
+	for i := 0; i < len(body); i += d.Size() {
+		if d.Size() == 4 && binary.LittleEndian.Uint32(body[i:]) == poison32 || d.Size() == 2 && binary.LittleEndian.Uint16(body[i:]) == poison16 {
 			v.blank++
 		}
 	}

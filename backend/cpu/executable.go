@@ -64,7 +64,7 @@ func (b *Backend) Compile(p *graph.Program, st backend.Store) (_ backend.Executa
 		return nil, err
 	}
 	plan := backend.Plan(b, p)
-	arena, bytes, err := s.open(plan.ArenaBytes())
+	arena, bytes, err := s.open(plan.ArenaBytes() + int(b.ScratchBytes(p)))
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +95,10 @@ func (b *Backend) Compile(p *graph.Program, st backend.Store) (_ backend.Executa
 		}
 	}
 	for _, n := range p.Nodes() {
-		compile := kernels[n.Op]
-		if compile == nil {
+		if kernels[n.Op] == nil {
 			return nil, &backend.UnsupportedError{Device: "cpu", Node: n.String(), Reason: "no kernel"}
 		}
-		e.kernels = append(e.kernels, compile(c, n))
+		e.kernels = append(e.kernels, c.compile(n))
 	}
 	e.at = make([]place, b.pool.workers)
 	e.stage(plan)
@@ -109,7 +108,7 @@ func (b *Backend) Compile(p *graph.Program, st backend.Store) (_ backend.Executa
 	return e, nil
 }
 
-// DeviceBytes is the size of the inputs, and of the arena unless another executable over the store had one.
+// DeviceBytes is the size of the inputs, and of the arena and what is behind it unless another executable over the store had one.
 func (e *executable) DeviceBytes() int64 { return e.bytes }
 
 func (e *executable) check() error {

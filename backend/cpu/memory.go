@@ -31,9 +31,10 @@ func uint16s(m []float32, n int) []uint16 {
 type compiler struct {
 	pool   *pool
 	plan   *graph.Plan
-	arena  []float32
+	arena  []float32 // and behind it room for stand-ins
 	inputs map[*graph.Value][]float32
 	store  *store
+	wide   map[*graph.Value][]float32 // the stand-ins of the node that is compiled
 
 	scratch *scratch
 	ropes   map[ropeKey][]float32
@@ -43,6 +44,9 @@ type compiler struct {
 func (c *compiler) storage(v *graph.Value) []float32 {
 	if v == nil {
 		return nil
+	}
+	if m := c.wide[v]; m != nil {
+		return m
 	}
 	base, off := v.Base()
 	n := (v.Bytes() + 3) / 4

@@ -47,6 +47,7 @@ func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*
 		return nil, err
 	}
 	e := &Executable{b: b, store: store, program: p, plan: graph.NewPlan(p), launches: launches}
+	e.scratch = placeScratch(e.plan, launches)
 	e.handle = b.adopt(e.Close)
 	if err := e.build(); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -55,6 +56,17 @@ func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
+}
+
+var _ backend.Scratcher = (*Backend)(nil)
+
+// ScratchBytes is what the kernels of a program need beside its arena; 0 for one that Compile refuses.
+func (b *Backend) ScratchBytes(p *graph.Program) int64 {
+	launches, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+	if err != nil {
+		return 0
+	}
+	return placeScratch(graph.NewPlan(p), launches).bytes
 }
 
 // checkSizes finds tensors that no kernel could see whole.
@@ -120,7 +132,7 @@ func (e *Executable) allocate() error {
 	e.outputOffset = offsets(m, e.program.Outputs(), func(o graph.Output) int { return o.Value.Bytes() })
 	inputs, outputs := last(e.inputOffset), last(e.outputOffset)
 
-	device := int64(e.plan.ArenaBytes())
+	device := int64(e.plan.ArenaBytes()) + e.scratch.bytes
 	if e.inPlace { // the slots are in the same memory
 		device += numSlots * (inputs + outputs)
 	} else {
@@ -136,6 +148,7 @@ func (e *Executable) allocate() error {
 		}
 	}
 	take(&e.arena, "arena", onDevice, int64(e.plan.ArenaBytes()))
+	take(&e.scratchSpace, "scratch memory", onDevice, e.scratch.bytes)
 	if !e.inPlace {
 		take(&e.inputs, "inputs", onDevice, inputs)
 	}
@@ -163,6 +176,9 @@ func last(at []int64) int64 { return at[len(at)-1] }
 // place gives where a value lives, as the kernels and copies of a slot see it.
 func (e *Executable) place(v *graph.Value, slot int) vkx.BufferRange {
 	size := storageBytes(v.Bytes())
+	if at, ok := e.scratch.offset[v]; ok {
+		return e.scratchSpace.part(int(at), size)
+	}
 	base, offset := v.Base()
 	switch v.Kind() {
 	case graph.KindVar:

@@ -34,6 +34,8 @@ type Executable struct {
 	err      error // of recording anew: nothing can run after it
 
 	arena        allocation
+	scratch      scratch
+	scratchSpace allocation
 	inputs       allocation // on the device, if the kernels do not read the slots' inputs in place
 	inPlace      bool
 	inputOffset  []int64 // in a slot's inputs, and the end
@@ -240,8 +242,10 @@ func (e *Executable) Fetch(t backend.Ticket, output string, dst []byte) error {
 	return e.b.said(nil)
 }
 
-// DeviceBytes is the arena, and the inputs where they have a place of their own on the device.
-func (e *Executable) DeviceBytes() int64 { return int64(e.arena.size + e.inputs.size) }
+// DeviceBytes is the arena, the kernels' scratch memory, and the inputs where they have a place of their own on the device.
+func (e *Executable) DeviceBytes() int64 {
+	return int64(e.arena.size + e.scratchSpace.size + e.inputs.size)
+}
 
 // Submissions is the number of parts that a run is cut into.
 func (e *Executable) Submissions() int { return len(e.parts.starts) }
@@ -281,6 +285,7 @@ func (e *Executable) Close() error {
 		vk.DestroyDescriptorPool(e.b.dev.Handle, e.pool, nil)
 	}
 	e.arena.free()
+	e.scratchSpace.free()
 	e.inputs.free()
 	e.b.disown(e.handle)
 	return e.b.said(errors.Join(append(errs, e.store.use(-1))...))

@@ -25,7 +25,7 @@ type dispatch struct {
 	kernel  string         // a shader's name
 	spec    []uint32       // specialization constants 0 to n-1; floats as bits
 	push    any            // nil or a struct of 4-byte fields, laid out as the shader's push-constant block
-	bind    []*graph.Value // bindings 0 to n-1 of set 0; nil is the device's dummy buffer
+	bind    []*graph.Value // bindings 0 to n-1 of set 0; nil is the device's dummy buffer, and what is no operand of the node is scratch memory
 	groups  [3]uint32      // workgroups in x, y, z
 	barrier bool           // wait for the node's earlier dispatches before this one
 

@@ -47,9 +47,12 @@ type castPush struct{ Count uint32 }
 var castFormats = map[graph.DType]uint32{graph.F32: 0, graph.BF16: 1, graph.F16: 2}
 
 func lowerCast(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	x, y := n.In[0], n.Out[0]
-	return []dispatch{{
+	return []dispatch{d.cast(n.In[0], n.Out[0])}, nil
+}
+
+func (d *deviceCaps) cast(x, y *graph.Value) dispatch {
+	return dispatch{
 		kernel: "cast", spec: []uint32{castFormats[x.DType()], castFormats[y.DType()]}, push: castPush{uint32(x.Elems())},
 		bind: []*graph.Value{x, y}, groups: d.grid(ceilDiv(x.Elems(), 2*d.threads())),
-	}}, nil
+	}
 }

@@ -117,7 +117,7 @@ func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable
 		}
 		for i, v := range n.Out {
 			for j, x := range out[i] {
-				out[i][j] = round(x, v.DType())
+				out[i][j] = Round(x, v.DType())
 			}
 		}
 	}

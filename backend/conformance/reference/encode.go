@@ -39,8 +39,8 @@ func Encode(dst []byte, src []float64, d graph.DType) {
 	}
 }
 
-// round gives the nearest number of a format.
-func round(x float64, d graph.DType) float64 {
+// Round gives the nearest number of a format, ties to even.
+func Round(x float64, d graph.DType) float64 {
 	switch d {
 	case graph.F32:
 		return ToF32(x)

@@ -8,7 +8,7 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-// Machine interprets one program. All numbers are float64: nothing is rounded except the results of cast to bf16 and f16. Integers
+// Machine interprets one program. All numbers are float64: nothing is rounded except what is written to bf16 and f16 values. Integers
 // are float64 too. Views share storage with their base.
 type Machine struct {
 	// Hook, if set, is called in place of each node, with the storage of its operands (nil where one is absent); run is what
@@ -120,7 +120,7 @@ func (m *Machine) Run() error {
 			return fmt.Errorf("reference: no kernel for %s", n)
 		}
 		in, out := m.operands(n.In), m.operands(n.Out)
-		run := kernels[n.Op]
+		run := rounded(kernels[n.Op])
 		if m.Hook != nil {
 			m.Hook(n, in, out, run)
 			continue
@@ -128,6 +128,21 @@ func (m *Machine) Run() error {
 		run(n, in, out)
 	}
 	return nil
+}
+
+// rounded is a kernel that rounds what it writes to narrow values.
+func rounded(run Kernel) Kernel {
+	return func(n *graph.Node, in, out [][]float64) {
+		run(n, in, out)
+		for i, v := range n.Out {
+			if v == nil || v.DType() != graph.BF16 && v.DType() != graph.F16 {
+				continue
+			}
+			for j, x := range out[i] {
+				out[i][j] = Round(x, v.DType())
+			}
+		}
+	}
 }
 
 func (m *Machine) operands(vs []*graph.Value) [][]float64 {

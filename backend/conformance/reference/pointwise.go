@@ -116,14 +116,4 @@ func add(_ *graph.Node, in, out [][]float64) {
 }
 
 // cast rounds to bf16 and f16; what is f32 stays float64.
-func cast(n *graph.Node, in, out [][]float64) {
-	for i, x := range in[0] {
-		switch n.Out[0].DType() {
-		case graph.BF16:
-			x = ToBF16(x)
-		case graph.F16:
-			x = ToF16(x)
-		}
-		out[0][i] = x
-	}
-}
+func cast(_ *graph.Node, in, out [][]float64) { copy(out[0], in[0]) }

@@ -1,0 +1,94 @@
+package conformance
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"strings"
+
+	"github.com/vktrain/vktrain/backend/conformance/reference"
+	"github.com/vktrain/vktrain/graph"
+)
+
+// manyElems is from where on a case is repeated in one narrow format only.
+const manyElems = 20000
+
+// allCases are an operator's cases, and the same in bf16, in f16, and with each operand in a format of its own.
+func (t opTest) allCases(op graph.Op) []opCase {
+	list := t.cases()
+	if op == graph.OpCast { // has all formats already
+		return list
+	}
+	in, out := op.Narrow()
+	for _, c := range list[:len(list):len(list)] {
+		narrow, elems := 0, 0
+		for i, o := range append(c.in[:len(c.in):len(c.in)], c.out...) {
+			if !o.absent() && append(in[:len(in):len(in)], out...)[i] {
+				narrow++
+				elems = max(elems, o.shape.Elems())
+			}
+		}
+		if narrow == 0 {
+			continue
+		}
+		all := func(d graph.DType) func(int) graph.DType { return func(int) graph.DType { return d } }
+		list = append(list, c.inFormats(op, " bf16", all(graph.BF16)))
+		if elems > manyElems {
+			continue
+		}
+		list = append(list, c.inFormats(op, " f16", all(graph.F16)))
+		if narrow > 1 {
+			h := fnv.New64a()
+			h.Write([]byte(c.name))
+			draw := h.Sum64() >> 16
+			list = append(list, c.inFormats(op, "", func(operand int) graph.DType {
+				return []graph.DType{graph.F32, graph.BF16, graph.F16}[draw>>(2*operand)%3]
+			}))
+		}
+	}
+	return list
+}
+
+// inFormats is a case with a format for each operand that may be narrow, counted over inputs and outputs. A name is made of the formats if
+// none is given.
+func (c opCase) inFormats(op graph.Op, name string, format func(operand int) graph.DType) opCase {
+	in, out := op.Narrow()
+	set := func(ts []tensor, narrow []bool, first int) []tensor {
+		list := append([]tensor{}, ts...)
+		for i := range list {
+			if narrow[i] && !list[i].absent() {
+				list[i].dtype = format(first + i)
+			}
+		}
+		return list
+	}
+	c.in, c.out = set(c.in, in, 0), set(c.out, out, len(c.in))
+	for o, i := range c.inPlace {
+		c.out[o].dtype = c.in[i].dtype
+	}
+	if name == "" {
+		name = fmt.Sprintf(" %s to %s", formatNames(c.in), formatNames(c.out))
+	}
+	c.name += name
+	return c
+}
+
+func formatNames(ts []tensor) string {
+	var names []string
+	for _, t := range ts {
+		if !t.absent() {
+			names = append(names, t.dtype.String())
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// afterRounding is how far apart two results may be once both are rounded to a format, where one is v and the other at most e from it: rounding
+// keeps order.
+func afterRounding(v, e float64, d graph.DType) float64 {
+	if d != graph.BF16 && d != graph.F16 {
+		return e
+	}
+	r := reference.Round(v, d)
+	return math.Max(reference.Round(v+e, d)-r, r-reference.Round(v-e, d))
+}

@@ -1,0 +1,81 @@
+package vulkan
+
+import (
+	"slices"
+
+	"github.com/vktrain/vktrain/graph"
+)
+
+// narrowKernels is indexed by operator: whether its lowering takes a node's operands in the bf16 and f16 formats that they have. Where it does not, or
+// there is no row, float32 stand-ins take their place; see lowerWide.
+var narrowKernels = [graph.NumOps]func(d *deviceCaps, n *graph.Node) bool{
+	graph.OpCast: func(*deviceCaps, *graph.Node) bool { return true },
+}
+
+// needsWide tells a node that lowerWide has to lower.
+func (d *deviceCaps) needsWide(n *graph.Node) bool {
+	takes := narrowKernels[n.Op]
+	return graph.HasNarrow(n) && (takes == nil || !takes(d, n))
+}
+
+// lowerWide runs the float32 kernels of a node between casts, with scratch memory for the stand-ins of its narrow operands.
+func (d *deviceCaps) lowerWide(n *graph.Node) ([]dispatch, error) {
+	wide, load, store := graph.Widen(n)
+	kernels, err := lowerings[n.Op](d, wide)
+	if err != nil {
+		return nil, err
+	}
+	var list []dispatch
+	for _, p := range load {
+		list = append(list, d.cast(p.Of, p.Wide))
+	}
+	kernels[0].barrier = kernels[0].barrier || len(load) > 0
+	list = append(list, kernels...)
+	for i, p := range store {
+		c := d.cast(p.Wide, p.Of)
+		c.barrier = i == 0
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// scratch is where launches have memory of their own: a value that a launch binds and that is no operand of its node.
+type scratch struct {
+	offset map[*graph.Value]int64
+	bytes  int64
+}
+
+// placeScratch gives nodes that may run at the same time different places, and those with a barrier between them the same.
+func placeScratch(plan *graph.Plan, launches []launch) scratch {
+	const align = graph.ArenaAlign
+	s := scratch{offset: map[*graph.Value]int64{}}
+	at, group, barriers := int64(0), 0, barriersBefore(plan)
+	for _, l := range launches {
+		n := plan.Program().Nodes()[l.node]
+		if g := barriers[l.node]; g != group {
+			at, group = 0, g
+		}
+		for _, v := range l.bind {
+			if _, placed := s.offset[v]; v == nil || placed || slices.Contains(n.In, v) || slices.Contains(n.Out, v) {
+				continue
+			}
+			s.offset[v] = at
+			at += (int64(v.Bytes()) + align - 1) / align * align
+			s.bytes = max(s.bytes, at)
+		}
+	}
+	return s
+}
+
+// barriersBefore counts, for each node, the barriers of the plan up to it.
+func barriersBefore(plan *graph.Plan) []int {
+	counts := make([]int, len(plan.Program().Nodes()))
+	count := 0
+	for i := range counts {
+		if plan.Barrier(i) {
+			count++
+		}
+		counts[i] = count
+	}
+	return counts
+}
