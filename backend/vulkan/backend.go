@@ -37,7 +37,8 @@ type Backend struct {
 	lower  lowerFunc
 	lookup func(string) (shader, bool)
 
-	queueMu sync.Mutex                             // around submissions
+	queueMu sync.Mutex                             // around the submissions of a run
+	pacer   pacer                                  // where Options.Nice
 	submit  func(vk.CommandBuffer, vk.Fence) error // these two are fields so that tests can make them fail
 	await   func([]vk.Fence) error
 
@@ -91,6 +92,7 @@ func (b *Backend) start() error {
 	if err := b.newDevice(); err != nil {
 		return err
 	}
+	b.pacer.b = b
 	b.submit = func(cb vk.CommandBuffer, fence vk.Fence) error { return b.dev.Submit(b.queue, cb, fence) }
 	b.await = b.waitForFences
 	if b.memory, err = newMemoryPool(b.dev, b.instance, b.physical); err != nil {

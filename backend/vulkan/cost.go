@@ -77,6 +77,8 @@ func correct(times []time.Duration, starts []int, took []time.Duration) (correct
 // submitLimit resolves Options.SubmitLimit.
 func submitLimit(o Options, kind backend.Kind) time.Duration {
 	switch {
+	case o.SubmitLimit == 0 && o.Nice:
+		return NiceSubmitLimit
 	case o.SubmitLimit < 0 || o.SubmitLimit == 0 && kind == backend.Software:
 		return 0
 	case o.SubmitLimit == 0:

@@ -56,6 +56,9 @@ func TestEstimatesAreCorrected(t *testing.T) {
 func TestSubmitLimit(t *testing.T) {
 	require.Equal(t, DefaultSubmitLimit, submitLimit(Options{}, backend.Discrete))
 	require.Zero(t, submitLimit(Options{}, backend.Software), "no watchdog")
+	require.Equal(t, NiceSubmitLimit, submitLimit(Options{Nice: true}, backend.Discrete))
+	require.Equal(t, NiceSubmitLimit, submitLimit(Options{Nice: true}, backend.Software))
+	require.Equal(t, time.Second, submitLimit(Options{Nice: true, SubmitLimit: time.Second}, backend.Discrete))
 	require.Equal(t, time.Second, submitLimit(Options{SubmitLimit: time.Second}, backend.Software))
 	require.Zero(t, submitLimit(Options{SubmitLimit: -1}, backend.Discrete))
 }

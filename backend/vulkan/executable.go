@@ -58,6 +58,7 @@ type slot struct {
 	fences          []vk.Fence // one a part
 	version         []int      // of the inputs' content in the slot
 	pending         int        // parts submitted and not yet waited for
+	paced           *pacedRun  // nil once the pacer is done with it, or without one
 	run             uint32     // the number of the run
 	err             error      // of the run
 }
@@ -128,6 +129,10 @@ func (e *Executable) Submit() (backend.Ticket, error) {
 
 func (e *Executable) submitParts(index int) error {
 	s := &e.slots[index]
+	if e.b.opts.Nice {
+		s.pending, s.paced = len(e.parts.starts), e.b.pacer.hand(e, index)
+		return nil
+	}
 	e.b.queueMu.Lock()
 	defer e.b.queueMu.Unlock()
 	for part := range e.parts.starts {
@@ -168,6 +173,7 @@ func (e *Executable) copyIn(s *slot) error {
 
 // finish waits for a slot's run.
 func (e *Executable) finish(s *slot) error {
+	e.paced(s)
 	if s.pending == 0 {
 		return s.err
 	}

@@ -21,6 +21,9 @@ type Options struct {
 	// were off by more than a factor of two. 0 is DefaultSubmitLimit; a software driver has no watchdog and is never cut by default.
 	// Negative: never cut.
 	SubmitLimit time.Duration
+	// Nice keeps a display responsive: programs are cut at NiceSubmitLimit where SubmitLimit says nothing, on any device, and each submission waits
+	// until the one before it is done and a millisecond has passed.
+	Nice bool
 	// FloorOnly hides every optional feature of the device, so that kernels run as on the least device they support.
 	FloorOnly bool
 	// CacheDir holds compiled pipelines between runs. Empty is the user's cache folder; NoCache keeps none.
@@ -46,6 +49,9 @@ type Options struct {
 
 // DefaultSubmitLimit keeps a display usable; drivers reset a GPU after two seconds.
 const DefaultSubmitLimit = 50 * time.Millisecond
+
+// NiceSubmitLimit is half of a frame of a display that shows 60 a second.
+const NiceSubmitLimit = 8 * time.Millisecond
 
 // DeviceInfo describes a Vulkan device.
 type DeviceInfo struct {

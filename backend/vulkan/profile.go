@@ -87,9 +87,7 @@ func (e *Executable) trace(slot int, period float64) ([]backend.Span, error) {
 		if err := commands.record(0, r.commands, r.push); err != nil {
 			return nil, fmt.Errorf("vulkan: %w", err)
 		}
-		e.b.queueMu.Lock()
-		err := e.b.submit(commands.list[0], fence)
-		e.b.queueMu.Unlock()
+		err := e.b.submitNow(commands.list[0], fence)
 		if err == nil {
 			err = e.b.wait([]vk.Fence{fence})
 		}

@@ -177,7 +177,7 @@ func (e *Executable) correctCut() error {
 
 // submitTimed submits a slot's run and, where the queue has no timestamps, waits for it and notes when each fence was signalled.
 func (e *Executable) submitTimed(index int) error {
-	if e.parts.timed() {
+	if e.parts.timed() || e.b.opts.Nice { // the pacer times parts by itself
 		return e.submitParts(index)
 	}
 	if other := &e.slots[1-index]; other.pending > 0 {

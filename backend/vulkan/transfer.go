@@ -84,9 +84,7 @@ func (t *transfer) run(i int, commands []vkx.Command) error {
 	if err := t.commands.record(i, commands, nil); err != nil {
 		return err
 	}
-	t.b.queueMu.Lock()
-	err := t.b.submit(t.commands.list[i], t.fences[i])
-	t.b.queueMu.Unlock()
+	err := t.b.submitNow(t.commands.list[i], t.fences[i])
 	if err == nil {
 		t.pending[i] = true
 	}

@@ -61,7 +61,7 @@ func TestTrainAndGenerate(t *testing.T) {
 	require.Contains(t, errs, "tok/s")
 	require.Contains(t, errs, " left")
 
-	status, again, errs := vktrain("train", filepath.Join(dir, "config.yaml"), "--out", "again")
+	status, again, errs := vktrain("train", filepath.Join(dir, "config.yaml"), "--out", "again", "--nice")
 	require.Zero(t, status, errs)
 	require.Contains(t, again, "again: 5 steps")
 	require.Equal(t, lines, readLines(t, "again"), "a written config gives the same run")

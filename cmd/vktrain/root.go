@@ -122,7 +122,7 @@ func checkEmpty(flags *pflag.FlagSet, args []string) (err error) {
 // orWords joins what may have been meant.
 func orWords(words []string) string { return strings.Join(words, " or ") }
 
-// deviceFlags are --device, --threads, --max-submit-ms and --no-coopmat.
+// deviceFlags are --device, --threads, --max-submit-ms, --nice and --no-coopmat.
 type deviceFlags struct {
 	name    string
 	options device.Options
@@ -143,6 +143,8 @@ func (f *deviceFlags) addMatrices(c *cobra.Command) {
 func (f *deviceFlags) addSubmit(c *cobra.Command) {
 	c.Flags().IntVar(&f.submit, "max-submit-ms", 0, fmt.Sprintf(
 		"give a GPU at most `MS` milliseconds of work at once, so that a display stays usable; 0: %d", vulkan.DefaultSubmitLimit.Milliseconds()))
+	c.Flags().BoolVar(&f.options.Nice, "nice", false, fmt.Sprintf(
+		"keep a display responsive while a GPU computes: at most %d ms of work at once (or --max-submit-ms), and a pause after each", vulkan.NiceSubmitLimit.Milliseconds()))
 }
 
 func (f *deviceFlags) addThreads(c *cobra.Command) {

@@ -58,6 +58,7 @@ type Options struct {
 	Threads     int           // of the CPU; 0: its default
 	SubmitLimit time.Duration // of a GPU; 0: its default (vulkan.Options)
 	NoMatrices  bool          // no cooperative matrices on a GPU
+	Nice        bool          // leave a GPU to others now and then (vulkan.Options)
 }
 
 // Look lists the devices.
@@ -120,7 +121,9 @@ func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 		return b, "", nil
 	}
 	_, index, _ := strings.Cut(name, ":")
-	b, err := vulkan.Open(vulkan.Options{Device: index, Software: true, SubmitLimit: o.SubmitLimit, NoMatrices: o.NoMatrices})
+	b, err := vulkan.Open(vulkan.Options{
+		Device: index, Software: true, SubmitLimit: o.SubmitLimit, Nice: o.Nice, NoMatrices: o.NoMatrices,
+	})
 	if err != nil {
 		return nil, "", err
 	}
