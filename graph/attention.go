@@ -20,6 +20,24 @@ type AttentionAttr struct {
 //
 // The logits are never stored: memory is linear in T.
 func (b *Builder) Attention(q, k, v, scale *Value, attr AttentionAttr) (o, lse *Value) {
+	return b.attention(q, k, v, scale, attr, nil, nil)
+}
+
+// AttentionStats is Attention that also gives, for each query, the largest logit and the entropy of its weights in nats, from 0 (one key has all
+// the weight) to log(t+1):
+//
+//	top[t]     = max over u of s[u]
+//	entropy[t] = - sum over u of p[u] log p[u], p[u] = exp(s[u] - lse[t])
+//
+//	top, entropy (B, Heads, T)
+func (b *Builder) AttentionStats(q, k, v, scale *Value, attr AttentionAttr) (o, lse, top, entropy *Value) {
+	rows := Shape{q.shape[0], attr.Heads, q.shape[1]}
+	top, entropy = b.Temp("top", F32, rows...), b.Temp("entropy", F32, rows...)
+	o, lse = b.attention(q, k, v, scale, attr, top, entropy)
+	return o, lse, top, entropy
+}
+
+func (b *Builder) attention(q, k, v, scale *Value, attr AttentionAttr, top, entropy *Value) (o, lse *Value) {
 	checkHeads(OpAttention, q, attr.Heads, attr.HeadDim)
 	checkHeads(OpAttention, k, attr.KVHeads, attr.HeadDim)
 	wantFloat(OpAttention, q, k, v, scale)
@@ -30,7 +48,7 @@ func (b *Builder) Attention(q, k, v, scale *Value, attr AttentionAttr) (o, lse *
 	}
 	o = b.Temp("attention", q.dtype, q.shape...)
 	lse = b.Temp("lse", F32, q.shape[0], attr.Heads, q.shape[1])
-	b.node(OpAttention, []*Value{q, k, v, scale}, []*Value{o, lse}, attr)
+	b.node(OpAttention, []*Value{q, k, v, scale}, []*Value{o, lse, top, entropy}, attr)
 	return o, lse
 }
 

@@ -68,7 +68,7 @@ var opTable = [NumOps]struct{ name, in, out, inPlace, narrow string }{
 	OpLayerNormGrad:    {"layer_norm_grad", "dy x [gain] [addend]", "dx [dgain_rows]", "dx=dy dx=addend dx=x", "dy x addend dx"},
 	OpQKNormRoPE:       {"qk_norm_rope", "x [gain]", "y", "y=x", "x y"},
 	OpQKNormRoPEGrad:   {"qk_norm_rope_grad", "dy x [gain]", "dx [dgain_rows]", "dx=dy dx=x", "dy x dx"},
-	OpAttention:        {"attention", "q k v [scale]", "o lse", "", "q k v o"},
+	OpAttention:        {"attention", "q k v [scale]", "o lse [top] [entropy]", "", "q k v o"},
 	OpAttentionGrad:    {"attention_grad", "do q k v o lse [scale]", "dq dk dv delta [dscale_rows]", "", "do q k v o dq dk dv"},
 	OpSoftmax:          {"softmax", "x", "y", "y=x", "x y"},
 	OpSoftmaxGrad:      {"softmax_grad", "dy y", "dx", "dx=dy dx=y", "dy y dx"},

@@ -39,7 +39,7 @@ func (f *Forward) Recompute(b *graph.Builder, r Recompute) {
 	for i, nodes := range f.blocks {
 		for _, n := range nodes {
 			for _, v := range n.Out {
-				if v != f.Hidden[i+1] && r.drops(n.Op) {
+				if v != nil && v != f.Hidden[i+1] && r.drops(n.Op) {
 					b.Recompute(v)
 				}
 			}

@@ -1,7 +1,9 @@
 // attention: causal, grouped-query, fused: softmax over the keys of a tile at a time, with a running maximum and sum (Dao 2022, algorithm 1),
-// so that logits are never stored. A group has TILE queries of one head.
-//! kernel attention TILE=32
-//! kernel attention_16 TILE=16
+// so that logits are never stored. A group has TILE queries of one head. With STATS also each query's largest logit and the entropy of its weights.
+//! kernel attention TILE=32 STATS=0
+//! kernel attention_16 TILE=16 STATS=0
+//! kernel attention_stats TILE=32 STATS=1
+//! kernel attention_stats_16 TILE=16 STATS=1
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -14,10 +16,17 @@ layout(binding = 2) readonly buffer B2 { float v[]; };
 layout(binding = 3) readonly buffer B3 { float scale_operand[]; };
 layout(binding = 4) writeonly buffer B4 { float o[]; };
 layout(binding = 5) writeonly buffer B5 { float lse[]; };
+#if STATS
+layout(binding = 6) writeonly buffer B6 { float largest[]; };
+layout(binding = 7) writeonly buffer B7 { float entropy[]; };
+#endif
 
 shared vec4 weights[TILE * WEIGHTS];
 shared vec4 tops[THREADS];
 shared vec4 sums[THREADS];
+#if STATS
+shared vec4 terms[THREADS];
+#endif
 
 #define ADD_VALUES(c) \
   if (c > 0) barrier(); \
@@ -45,7 +54,10 @@ void main() {
   [[unroll]] for (uint c = 0; c < CHUNKS; c++)
     [[unroll]] for (uint i = 0; i < 4; i++) acc[c][i] = vec4(0.0);
   vec4 top = vec4(LOWEST);
-  vec4 sum = vec4(0.0);
+  vec4 sum = vec4(0.0); // of p = exp(s - top)
+#if STATS
+  vec4 term = vec4(0.0); // sum of p (s - top), of which no part is positive
+#endif
 
   [[dont_unroll]] for (uint key = 0; key <= first; key += TILE) {
     bool diagonal = key == first;
@@ -77,23 +89,45 @@ void main() {
     }
     larger = mix(larger, top, greaterThan(top, larger));
     vec4 fade = exp_(top - larger);
+#if STATS
+    if (key > 0) term = (term + (top - larger) * sum) * fade;
+    vec4 term_part = vec4(0.0);
+#endif
     top = larger;
     vec4 part = vec4(0.0);
     [[unroll]] for (uint j = 0; j < COLUMNS; j++) {
       vec4 p = mix(vec4(0.0), exp_(s[j] - top), seen[j]);
       weights[(col + 16 * j) * WEIGHTS + row4] = p;
       part += p;
+#if STATS
+      term_part += mix(vec4(0.0), p * (s[j] - top), greaterThan(p, vec4(0.0))); // 0 times a logit of -inf is nothing
+#endif
     }
     sums[tid] = part;
+#if STATS
+    terms[tid] = term_part;
+#endif
     sum *= fade;
     EACH_CHUNK(ADD_VALUES)
-    [[dont_unroll]] for (uint l = 0; l < 16; l++) sum += sums[row4 * 16 + l];
+    [[dont_unroll]] for (uint l = 0; l < 16; l++) {
+      sum += sums[row4 * 16 + l];
+#if STATS
+      term += terms[row4 * 16 + l];
+#endif
+    }
   }
 
   vec4 inverse = 1.0 / sum;
   EACH_CHUNK(STORE_OUTPUT)
   if (col == 0)
     [[unroll]] for (uint i = 0; i < 4; i++)
-      if (first + row4 * 4 + i < positions)
-        lse[(batch * heads + head) * positions + first + row4 * 4 + i] = top[i] + log_(sum[i]);
+      if (first + row4 * 4 + i < positions) {
+        uint row = (batch * heads + head) * positions + first + row4 * 4 + i;
+        float l = top[i] + log_(sum[i]);
+        lse[row] = l;
+#if STATS
+        largest[row] = is_finite(l) ? top[i] : l; // the running maximum passes over NaNs
+        entropy[row] = log_(sum[i]) - term[i] / sum[i];
+#endif
+      }
 }

@@ -76,10 +76,12 @@ func (a attentionShape) extremes(first int) []variant {
 func attentionCases() []opCase {
 	var list []opCase
 	for _, a := range attentionShapeList() {
-		c := opCase{name: a.name, attr: a.attr, in: []tensor{a.q, a.k, a.k, a.scale}, out: []tensor{a.q, a.rows}}
+		c := opCase{name: a.name, attr: a.attr, in: []tensor{a.q, a.k, a.k, a.scale}, out: []tensor{a.q, a.rows, {}, {}}}
 		if a.special {
 			c.special, c.extra = true, a.extremes(0)
 		}
+		list = append(list, c)
+		c.name, c.out = c.name+" stats", append(c.out[:2:2], a.rows, a.rows)
 		list = append(list, c)
 	}
 	return list
@@ -96,7 +98,7 @@ func attentionGradCases() []opCase {
 		}
 		c.derive = func(in [][]float64) {
 			inputs := []tensor{a.q, a.k, a.k, a.scale}
-			out := runReference(graph.OpAttention, a.attr, inputs, []tensor{a.q, a.rows}, [][]float64{in[1], in[2], in[3], in[6]})
+			out := runReference(graph.OpAttention, a.attr, inputs, []tensor{a.q, a.rows, {}, {}}, [][]float64{in[1], in[2], in[3], in[6]})
 			copy(in[4], out[0])
 			copy(in[5], out[1])
 		}
@@ -194,8 +196,36 @@ func (a attentionNum) each(f func(b, j, t int)) {
 	}
 }
 
-// softmaxNum gives exp(s - lse) and lse. Where the largest logit is found block by block, what was summed is scaled down again at each
-// new one: allowed are an exp and a product for every 8 logits.
+func topNum(s []num) num {
+	top := num{v: math.Inf(-1)}
+	for _, x := range s {
+		top = num{math.Max(top.v, x.v), math.Max(top.e, x.e)} // a NaN stays
+	}
+	return top
+}
+
+// entropyNum is log(sum of exp(d)) - sum of exp(d) d / sum of exp(d), d = s - c, which is the same for every c; devices take about the
+// largest logit. No term of either sum has another sign, so scaling them down block by block costs what it does in softmaxNum.
+func entropyNum(s []num) num {
+	top := exact(topNum(s).v)
+	e, d := make([]num, len(s)), make([]num, len(s))
+	ones := make([]num, len(s))
+	for i := range s {
+		if d[i] = s[i].sub(top); math.IsInf(d[i].v, -1) && !math.IsInf(top.v, 0) {
+			d[i] = exact(0) // times a weight of 0
+			continue
+		}
+		e[i], ones[i] = d[i].exp().loosen(fadeUnits(len(s))), exact(1)
+	}
+	sum, weighted := dotNum(e, ones), dotNum(e, d)
+	return sum.log().sub(weighted.div(sum))
+}
+
+// fadeUnits is the rounding of n summed exponentials where the largest logit is found block by block, and what was summed is scaled down
+// again at each new one: allowed are an exp and a product for every 8 logits.
+func fadeUnits(n int) float64 { return float64((n+7)/8) * (funUnits + 1) }
+
+// softmaxNum gives exp(s - lse) and lse.
 func softmaxNum(s []num) (p []num, lse num) {
 	top := math.Inf(-1)
 	for _, x := range s {
@@ -203,7 +233,7 @@ func softmaxNum(s []num) (p []num, lse num) {
 	}
 	p = make([]num, len(s))
 	for i, x := range s {
-		p[i] = x.sub(exact(top)).exp().loosen(float64((len(s)+7)/8) * (funUnits + 1))
+		p[i] = x.sub(exact(top)).exp().loosen(fadeUnits(len(s)))
 	}
 	total := sumNum(p...)
 	for i := range p {
@@ -221,6 +251,9 @@ func attentionBound(n *graph.Node, in, out [][]num) {
 		}
 		p, lse := softmaxNum(s)
 		out[1][a.row(b, j, t)] = lse
+		if out[2] != nil {
+			out[2][a.row(b, j, t)], out[3][a.row(b, j, t)] = topNum(s), entropyNum(s)
+		}
 		o, v := a.query(out[0], b, j, t), make([]num, t+1)
 		for i := range o {
 			for u := range v {

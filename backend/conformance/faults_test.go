@@ -303,6 +303,18 @@ func attentionFaults() []fault {
 			in[keys] = swapHeads(in[keys], at.KVHeads, at.HeadDim)
 			run(n, in, out)
 		}},
+		{name: "the largest logit of all keys but the last", ops: both[:1], spoil: after(func(n *graph.Node, _, out [][]float64) {
+			if top, T := out[2], n.In[0].Shape()[1]; top != nil {
+				for i := len(top) - 1; i%T > 0; i-- {
+					top[i] = math.Min(top[i], top[i-1])
+				}
+			}
+		})},
+		{name: "an entropy in bits", ops: both[:1], spoil: after(func(_ *graph.Node, _, out [][]float64) {
+			for i := range out[3] {
+				out[3][i] /= math.Ln2
+			}
+		})},
 		{name: "a sum over the group that keeps one head", ops: both[1:], spoil: after(func(n *graph.Node, _, out [][]float64) {
 			if at := graph.AttrOf[graph.AttentionAttr](n); at.KVHeads < at.Heads {
 				for i := range out[1] {

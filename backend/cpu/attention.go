@@ -103,7 +103,7 @@ func (s heads) capped(x float32) float32 {
 // attention: a task is some queries of the heads that share a key head, a tile at a time; keys after a tile's last are skipped.
 func attention(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
-	q, k, v, o, lse := in[0], in[1], in[2], out[0], out[1]
+	q, k, v, o, lse, top, entropy := in[0], in[1], in[2], out[0], out[1], out[2], out[3]
 	s := headsOf(n, n.In[0])
 	// Each task packs the keys again, so there are no more of them than the workers need.
 	groups := s.batch * s.at.KVHeads
@@ -122,13 +122,17 @@ func attention(c *compiler, n *graph.Node) kernel {
 		vt := s.tiled(vm, values)
 		for head := kv * s.sharing; head < (kv+1)*s.sharing; head++ {
 			qm, om := s.query(q, b, head), s.query(o, b, head)
-			stat := lse[(b*s.at.Heads+head)*s.positions:]
+			first := (b*s.at.Heads + head) * s.positions
+			stat := lse[first:]
 			for t := from; t < to; t += simd.MR {
 				rows := min(simd.MR, to-t)
 				keys := t + rows
 				simd.Tile(rows, panels(keys), s.h, qm.data[t*qm.ld:], qm.ld, 1, kt, simd.NR, s.h*simd.NR, p, s.padded, false)
 				var norm [simd.MaxMR]float32
 				for i := range rows {
+					if top != nil {
+						top[first+t+i], entropy[first+t+i] = s.stats(p[i*s.padded:i*s.padded+t+i+1], s.scale(in[3]))
+					}
 					norm[i], stat[t+i] = s.weights(p[i*s.padded:i*s.padded+t+i+1], s.scale(in[3]))
 					clear(p[i*s.padded+t+i+1 : i*s.padded+keys])
 				}
@@ -162,6 +166,22 @@ func (s heads) weights(x []float32, scale float32) (norm, lse float32) {
 	top := simd.Max(x) * scale
 	total := simd.ExpScaleSum(x, x, scale, top)
 	return 1 / total, float32(float64(top) + math.Log(float64(total)))
+}
+
+// stats gives the largest of a query's logits, and the entropy of their softmax.
+func (s heads) stats(x []float32, scale float32) (top, entropy float32) {
+	top = float32(math.Inf(-1))
+	for _, l := range x {
+		top = max(top, s.capped(l*scale)) // a NaN stays
+	}
+	sum, term := 0.0, 0.0
+	for _, l := range x {
+		d := float64(s.capped(l*scale)) - float64(top)
+		if e := math.Exp(d); e != 0 {
+			sum, term = sum+e, term+e*d
+		}
+	}
+	return top, float32(math.Log(sum) - term/sum)
 }
 
 // attentionGrad: a task is a key head, whose dk and dv sum over the queries of the heads that read it, in order.

@@ -50,7 +50,11 @@ func lowerAttention(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	}
 	q, k, v, scale, o, lse := n.In[0], n.In[1], n.In[2], n.In[3], n.Out[0], n.Out[1]
 	heads := graph.AttrOf[graph.AttentionAttr](n).Heads
-	return []dispatch{d.attention("attention", n, q, scale, heads, 1, q, k, v, scale, o, lse)}, nil
+	kernel, bind := "attention", []*graph.Value{q, k, v, scale, o, lse}
+	if top, entropy := n.Out[2], n.Out[3]; top != nil {
+		kernel, bind = "attention_stats", append(bind, top, entropy)
+	}
+	return []dispatch{d.attention(kernel, n, q, scale, heads, 1, bind...)}, nil
 }
 
 type attentionDeltaPush struct{ RowCount, N, Heads, Positions uint32 }

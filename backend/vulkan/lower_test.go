@@ -62,6 +62,8 @@ func everyOp(t *testing.T) *graph.Program {
 			add(o)
 			o, _ = b.Attention(q, x, x, nil, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, Scale: 0.1})
 			add(o)
+			o, _, _, _ = b.AttentionStats(q, q, x, nil, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, Scale: 0.1})
+			add(o)
 		}
 	}
 	add(b.Softmax(x))

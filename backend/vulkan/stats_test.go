@@ -120,6 +120,11 @@ func unused(t *testing.T) *graph.Program {
 	dx, err := b.Grad(b.Sum(b.Softmax(x), nil), b.Fill(b.Temp("one", graph.F32, 1), 1), []*graph.Value{x}, nil)
 	require.NoError(t, err)
 	b.Output("dx", dx[0])
+	for _, dim := range []int{2, 32, 64, 128, 256} {
+		q := b.Input(fmt.Sprint("q ", dim), graph.F32, 1, 100, 2*dim)
+		_, _, top, entropy := b.AttentionStats(q, q, q, nil, graph.AttentionAttr{Heads: 2, KVHeads: 2, HeadDim: dim, Scale: 0.1, SoftCap: 30})
+		b.Output(fmt.Sprint("top ", dim), b.Add(top, entropy, nil))
+	}
 	return b.Build("unused")
 }
 

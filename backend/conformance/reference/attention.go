@@ -2,6 +2,7 @@ package reference
 
 import (
 	"math"
+	"slices"
 
 	"github.com/vktrain/vktrain/graph"
 )
@@ -57,8 +58,19 @@ func logSumExp(x []float64) float64 {
 	return top + math.Log(s)
 }
 
+// entropyOf gives the entropy in nats of the softmax of s, whose log-sum-exp is lse. A weight of 0 adds nothing.
+func entropyOf(s []float64, lse float64) float64 {
+	h := 0.0
+	for _, v := range s {
+		if p := math.Exp(v - lse); p != 0 {
+			h -= p * (v - lse)
+		}
+	}
+	return h
+}
+
 func attention(n *graph.Node, in, out [][]float64) {
-	q, k, v, o, lse := in[0], in[1], in[2], out[0], out[1]
+	q, k, v, o, lse, top, entropy := in[0], in[1], in[2], out[0], out[1], out[2], out[3]
 	p := attentionParamsOf(n, in[3])
 	B, T, H, K, h := n.In[0].Shape()[0], n.In[0].Shape()[1], p.Heads, p.KVHeads, p.HeadDim
 	for b := range B {
@@ -70,6 +82,12 @@ func attention(n *graph.Node, in, out [][]float64) {
 				}
 				l := logSumExp(s)
 				lse[(b*H+j)*T+t] = l
+				if top != nil {
+					top[(b*H+j)*T+t] = slices.Max(s)
+				}
+				if entropy != nil {
+					entropy[(b*H+j)*T+t] = entropyOf(s, l)
+				}
 				ot := head(o, b, t, T, j, H, h)
 				clear(ot)
 				for u := range s {
