@@ -40,8 +40,8 @@ type slot struct {
 	owned bool
 }
 
-// Grad emits nodes for the gradient of y, a scalar (1), with respect to each of wrt, and returns them in that order. dy (1) is the
-// gradient of y itself: 1, or a loss scale. Where into has an accumulator for a value (usually a variable), its
+// Grad emits nodes for the gradient of y with respect to each of wrt, and returns them in that order. dy is the gradient of y itself and has its
+// size: of a loss (1), 1 or a loss scale. A view and its base are different values here: nothing goes from one to the other. Where into has an accumulator for a value (usually a variable), its
 // gradient is added to it in place and the accumulator is what is returned.
 //
 // Gradients of variables are float32, those of other values have their value's format.

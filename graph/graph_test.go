@@ -47,7 +47,7 @@ func mlpWith(t *testing.T, again func(v *Value) bool) *Program {
 	x = b.RMSNorm(b.Linear(h, down, nil), gain, x, 1e-6)
 	end()
 	logits := b.Linear(x, emb, nil) // tied
-	losses, _ := b.CrossEntropy(logits, targets, CrossEntropyAttr{})
+	losses, _ := b.CrossEntropy(logits, targets, nil, CrossEntropyAttr{})
 	loss := b.Sum(losses, inv)
 	for _, v := range b.values {
 		if again != nil && again(v) {

@@ -17,14 +17,14 @@ type CrossEntropyAttr struct {
 //
 // A target outside 0..V-1, IgnoreTarget among them, gives a loss of 0 and a gradient of 0. The mean over the kept targets is
 // Sum(losses, scale) with scale = 1/(number kept), which the host knows and feeds: so that a step over several
-// micro-batches has the very gradient of the whole batch.
-func (b *Builder) CrossEntropy(logits, targets *Value, attr CrossEntropyAttr) (losses, lse *Value) {
+// micro-batches has the very gradient of the whole batch. dst, if not nil, is where the losses go.
+func (b *Builder) CrossEntropy(logits, targets, dst *Value, attr CrossEntropyAttr) (losses, lse *Value) {
 	wantFloat(OpCrossEntropy, logits)
 	wantElems(OpCrossEntropy, logits.shape.Rows(), targets)
 	if targets.dtype != I32 {
 		misuse("cross_entropy: targets %q are %s, want i32", targets.name, targets.dtype)
 	}
-	losses = b.Temp("losses", F32, targets.shape...)
+	losses = b.out(OpCrossEntropy, dst, "losses", F32, targets.shape)
 	lse = b.Temp("lse", F32, targets.shape...)
 	b.node(OpCrossEntropy, []*Value{logits, targets}, []*Value{losses, lse}, attr)
 	return losses, lse

@@ -19,7 +19,7 @@ func TestNarrowStep(t *testing.T) {
 	x := b.EmbeddingAs(emb, tokens, BF16)
 	h := b.GELU(b.Linear(x, b.Stored(up, BF16), nil))
 	x = b.RMSNorm(b.Linear(h, b.Stored(down, BF16), nil), gain, x, 1e-6)
-	losses, _ := b.CrossEntropy(b.Linear(x, b.Stored(emb, BF16), nil), targets, CrossEntropyAttr{})
+	losses, _ := b.CrossEntropy(b.Linear(x, b.Stored(emb, BF16), nil), targets, nil, CrossEntropyAttr{})
 	require.Same(t, b.Stored(emb, BF16), b.Stored(emb, BF16))
 	require.Same(t, emb, b.Stored(emb, F32))
 	loss := b.Sum(losses, nil)

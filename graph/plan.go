@@ -37,7 +37,7 @@ func NewPlan(p *Program) *Plan { return NewPlanWith(p, PlanOptions{}) }
 // NewPlanWith plans p.
 //
 // Barriers come first: consecutive nodes that neither write what another one of them reads or writes form a group, and
-// may run at the same time. A temporary then lives from the group that first writes it to the last that uses it, and
+// may run at the same time; but a large temporary begins in a group after the one in which another ends. A temporary then lives from the group that first writes it to the last that uses it, and
 // shares its bytes only with temporaries whose groups are all others; so that reusing storage never needs a barrier that
 // the data does not. Offsets are given to the largest first, each at the lowest place that is free in its lifetime.
 func NewPlanWith(p *Program, o PlanOptions) *Plan {
@@ -88,11 +88,19 @@ func (l spans) add(s span) {
 	l[s.base.id] = slices.Replace(list, i, j, s)
 }
 
-// placeBarriers sets a barrier before each node that conflicts with one of its group, and returns each node's group.
+// largeBytes is the size from which a temporary's storage is worth a barrier: what a kernel does to so much memory takes far longer.
+const largeBytes = 16 << 20
+
+func large(v *Value) bool { return whole(v) && v.Bytes() >= largeBytes }
+
+// placeBarriers sets a barrier before each node that conflicts with one of its group, and before one that begins a large temporary where another has
+// ended in the group, so that it may have that one's storage. It returns each node's group.
 func (pl *Plan) placeBarriers() []int {
 	groups := make([]int, len(pl.prog.nodes))
 	group := 0
 	reads, writes := spans{}, spans{}
+	uses := pl.findUses()
+	ends := false // of a large temporary, in the group
 	for i, n := range pl.prog.nodes {
 		var r, w []span
 		for _, v := range n.In {
@@ -105,12 +113,15 @@ func (pl *Plan) placeBarriers() []int {
 				w = append(w, spanOf(v))
 			}
 		}
-		if slices.ContainsFunc(r, writes.overlap) || slices.ContainsFunc(w, writes.overlap) || slices.ContainsFunc(w, reads.overlap) {
+		if slices.ContainsFunc(r, writes.overlap) || slices.ContainsFunc(w, writes.overlap) || slices.ContainsFunc(w, reads.overlap) ||
+			ends && slices.ContainsFunc(n.Out, func(v *Value) bool { return large(v) && uses[v.id][0] == i }) {
 			pl.barrier[i] = true
 			group++
 			clear(reads)
 			clear(writes)
+			ends = false
 		}
+		ends = ends || slices.ContainsFunc(n.In, func(v *Value) bool { return large(v) && uses[v.id][len(uses[v.id])-1] == i })
 		for _, s := range r {
 			reads.add(s)
 		}
@@ -212,6 +223,11 @@ func countOf(list []*Value, v *Value) int {
 	return n
 }
 
+// moreOrders is how many other orders placeTemps tries, until the arena is within a hundredth of what is alive at once.
+const moreOrders = 400
+
+// placeTemps gives every temporary its offset. Where the largest-first order leaves gaps at the arena's peak, whatever lies on top there is placed before
+// all others the next time, and the best of some such orders is kept.
 func (pl *Plan) placeTemps() {
 	var temps []*Value
 	for i, v := range pl.prog.values {
@@ -221,6 +237,35 @@ func (pl *Plan) placeTemps() {
 		}
 	}
 	slices.SortStableFunc(temps, func(a, b *Value) int { return cmp.Compare(b.Bytes(), a.Bytes()) })
+	pl.arena = pl.placeInOrder(temps)
+	least := pl.LiveBytes()
+	best := slices.Clone(pl.offset)
+	for range moreOrders {
+		if pl.arena <= least+least/100 {
+			break
+		}
+		top := 0
+		for i, v := range temps {
+			if pl.offset[v.id]+alignUp(v.Bytes()) > pl.offset[temps[top].id]+alignUp(temps[top].Bytes()) {
+				top = i
+			}
+		}
+		v := temps[top]
+		temps = slices.Insert(slices.Delete(temps, top, top+1), 0, v)
+		if arena := pl.placeInOrder(temps); arena < pl.arena {
+			pl.arena, best = arena, slices.Clone(pl.offset)
+		}
+	}
+	pl.offset = best
+	for i, home := range pl.home {
+		if home.base == nil {
+			pl.offset[i] = pl.offset[home.id]
+		}
+	}
+}
+
+// placeInOrder gives each temporary the lowest place that those before it leave free in its lifetime, and returns the arena's size.
+func (pl *Plan) placeInOrder(temps []*Value) (arena int) {
 	type place struct {
 		life
 		from, to int
@@ -240,15 +285,11 @@ func (pl *Plan) placeTemps() {
 			at = max(at, w.to)
 		}
 		pl.offset[v.id] = at
-		pl.arena = max(pl.arena, at+size)
+		arena = max(arena, at+size)
 		i, _ := slices.BinarySearchFunc(placed, at, func(w place, at int) int { return cmp.Compare(w.from, at) })
 		placed = slices.Insert(placed, i, place{l, at, at + size})
 	}
-	for i, home := range pl.home {
-		if home.base == nil {
-			pl.offset[i] = pl.offset[home.id]
-		}
-	}
+	return arena
 }
 
 func alignUp(n int) int { return (n + ArenaAlign - 1) / ArenaAlign * ArenaAlign }

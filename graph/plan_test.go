@@ -35,3 +35,25 @@ func TestSpansOverlapAsTheirPieces(t *testing.T) {
 		}
 	}
 }
+
+// A large temporary begins in the place of another that has ended, for the price of a barrier; small ones run side by side.
+func TestLargeTemporariesTakeTurns(t *testing.T) {
+	barriers := func(elems int) (n int, arena int) {
+		b := NewBuilder()
+		x, sums := b.Input("x", F32, elems), b.Var("sums", F32, 3, SumSquaresParts)
+		for i := range 3 {
+			b.SumSquares(b.ReLU(x), b.View(sums, i*SumSquaresParts, SumSquaresParts))
+		}
+		pl := NewPlan(b.Build("p"))
+		for i := range pl.Program().Nodes() {
+			if pl.Barrier(i) {
+				n++
+			}
+		}
+		return n, pl.ArenaBytes()
+	}
+	n, arena := barriers(largeBytes / 4)
+	require.Equal(t, []int{5, largeBytes}, []int{n, arena})
+	n, arena = barriers(1024)
+	require.Equal(t, []int{3, 8192}, []int{n, arena}, "a sum and the next ReLU are one group")
+}

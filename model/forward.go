@@ -15,7 +15,7 @@ type Forward struct {
 	QRope  []*graph.Value          // of each block (B, T, H*h): queries after QK-Norm and RoPE
 	KRope  []*graph.Value          // of each block (B, T, K*h): keys
 	LSE    []*graph.Value          // of each block (B, H, T): the log-sum-exp of attention's logits
-	Logits *graph.Value            // (B, T, V); nil from Trunk
+	Logits *graph.Value            // (B, T, V); nil from Trunk, and where Loss takes the rows in chunks
 
 	blocks [][]*graph.Node // of each block
 }
@@ -58,22 +58,6 @@ func (c Config) Trunk(b *graph.Builder, tokens *graph.Value) *Forward {
 	}
 	n.f.Final = x
 	return n.f
-}
-
-// Head gives the logits (..., V) of rows (..., D) of Final.
-func (c Config) Head(b *graph.Builder, f *Forward, rows *graph.Value) *graph.Value {
-	c, pos := c.valid()
-	n := &net{c: c, pos: pos, b: b, f: f}
-	name := nameHead
-	if c.Tied {
-		name = nameEmbedding
-	}
-	defer b.Scope("head")()
-	logits := b.Linear(rows, n.param(name), nil)
-	if c.LogitSoftcap > 0 {
-		logits = b.SoftCap(logits, float32(c.LogitSoftcap))
-	}
-	return logits
 }
 
 func (n *net) param(name string) *graph.Value {

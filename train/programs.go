@@ -65,6 +65,8 @@ type ProgramOptions struct {
 	Decay   DecayRule // empty: DecayMatrices
 	// Recompute trades time for memory: which activations training programs compute again. Empty: none of them.
 	Recompute model.Recompute
+	// ChunkRows is how many tokens have their logits in memory at a time, a multiple of model.RowsUnit. 0: what model.LossOptions says.
+	ChunkRows int
 	// Grads makes StepProgram give more outputs, for tests and diagnostics: "logits", "grad."+parameter (not clipped), and the activations "act.hidden.0" to
 	// "act.hidden.N", "act.final" (B, T, D), and for each block i "act.layers.i.q_rope" (B, T, H*h), "act.layers.i.k_rope" (B, T, K*h)
 	// and "act.layers.i.lse" (B, H, T).
@@ -89,6 +91,9 @@ func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, e
 	case !(o.ZLoss >= 0) || math.IsInf(float64(o.ZLoss), 0):
 		return cfg, o, fmt.Errorf("z_loss: %g is not possible: use a positive number, or 0 for off", o.ZLoss)
 	}
+	if o.ChunkRows < 0 || o.ChunkRows%model.RowsUnit != 0 {
+		return cfg, o, fmt.Errorf("chunk_rows: %d is not possible: use a multiple of %d, or 0 to have it chosen", o.ChunkRows, model.RowsUnit)
+	}
 	if err := errors.Join(o.Decay.Validate(), o.Recompute.Validate()); err != nil {
 		return cfg, o, err
 	}
@@ -99,11 +104,13 @@ func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, e
 	return cfg, o, nil
 }
 
-// pass is a program being recorded: the forward pass and its loss.
+// pass is a program being recorded: the forward pass but for the head, and what the loss needs.
 type pass struct {
-	b    *graph.Builder
-	f    *model.Forward
-	loss *graph.Value
+	cfg               model.Config
+	b                 *graph.Builder
+	f                 *model.Forward
+	targets, invCount *graph.Value
+	loss              model.LossOptions
 }
 
 func newPass(cfg model.Config, o ProgramOptions, zloss float32) *pass {
@@ -111,23 +118,20 @@ func newPass(cfg model.Config, o ProgramOptions, zloss float32) *pass {
 	tokens := b.Input(InputTokens, graph.I32, o.Batch, o.SeqLen)
 	targets := b.Input(InputTargets, graph.I32, o.Batch, o.SeqLen)
 	invCount := b.Input(InputInvCount, graph.F32, 1)
-	p := &pass{b: b, f: cfg.Forward(b, tokens)}
+	p := &pass{cfg: cfg, b: b, f: cfg.Trunk(b, tokens), targets: targets, invCount: invCount}
+	p.loss = model.LossOptions{ZLoss: zloss, ChunkRows: o.ChunkRows, Logits: o.Grads}
 	p.f.Recompute(b, o.Recompute)
-	losses, _ := b.CrossEntropy(p.f.Logits, targets, graph.CrossEntropyAttr{ZLoss: zloss})
-	p.loss = b.Sum(losses, invCount)
-	b.Output(OutputLoss, p.loss)
 	return p
 }
 
-// backward gives the gradients of the loss for each parameter, added into into's accumulators where it has them.
-func (p *pass) backward(params []model.Param, into map[*graph.Value]*graph.Value) ([]*graph.Value, error) {
-	wrt := make([]*graph.Value, len(params))
-	for i, q := range params {
-		wrt[i] = p.f.Params[q.Name]
-	}
-	defer p.b.Scope("backward")()
+// backward records the loss and its gradients for all parameters, added into into's accumulators where it has them.
+func (p *pass) backward(into map[*graph.Value]*graph.Value) ([]*graph.Value, error) {
 	seed := p.b.Fill(p.b.Temp("seed", graph.F32, 1), 1)
-	return p.b.Grad(p.loss, seed, wrt, into)
+	loss, grads, err := p.cfg.LossAndGrads(p.b, p.f, p.targets, p.invCount, seed, into, p.loss)
+	if err == nil {
+		p.b.Output(OutputLoss, loss)
+	}
+	return grads, err
 }
 
 // StepProgram is a whole training step: forward, backward, clipping, AdamW.
@@ -138,7 +142,7 @@ func StepProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	}
 	p := newPass(cfg, o, o.ZLoss)
 	params := cfg.Params()
-	grads, err := p.backward(params, nil)
+	grads, err := p.backward(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +169,7 @@ func AccumulateProgram(cfg model.Config, o ProgramOptions) (*graph.Program, erro
 	for _, q := range params {
 		into[p.f.Params[q.Name]] = p.b.Var(PrefixGrad+q.Name, graph.F32, q.Shape...)
 	}
-	if _, err := p.backward(params, into); err != nil {
+	if _, err := p.backward(into); err != nil {
 		return nil, err
 	}
 	return p.b.Build("accumulate"), nil
@@ -199,7 +203,10 @@ func EvalProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPass(cfg, o, 0).b.Build("eval"), nil
+	o.Grads = false
+	p := newPass(cfg, o, 0)
+	p.b.Output(OutputLoss, cfg.Loss(p.b, p.f, p.targets, p.invCount, p.loss))
+	return p.b.Build("eval"), nil
 }
 
 // LogitsProgram gives the logits of one position of each sequence, for sampling: the rows input names it. Attention is causal, so what stands after

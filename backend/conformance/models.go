@@ -95,8 +95,10 @@ func modelCases() []testCase {
 		t := training{config: smallModel(s.change), batch: 2, maxNorm: 1, zLoss: s.zLoss}
 		list = append(list, scenarioCase("step", s.name, t.steps))
 	}
+	chunks := training{config: smallModel(func(c *model.Config) { c.LogitSoftcap, c.SeqLen = 5, 53 }), batch: 6, maxNorm: 1, zLoss: 0.01, chunkRows: model.RowsUnit}
 	t := training{config: smallModel(nil), batch: 2, maxNorm: 1}
 	return append(list,
+		scenarioCase("step", "logits in chunks of rows, z-loss and soft cap", chunks.steps),
 		testCase{Case{"step", "the same bits run after run"}, t.sameBits},
 		scenarioCase("step", "two micro-batches make the step of the whole batch", t.accumulated),
 		scenarioCase("step", "training and evaluation share a store", t.evaluated),

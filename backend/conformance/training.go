@@ -17,28 +17,32 @@ type training struct {
 	zLoss   float32
 
 	recompute model.Recompute
+	chunkRows int
 }
 
-// forward records the pass to the loss: the mean over the kept targets.
-func (t training) forward(b *graph.Builder) (f *model.Forward, loss *graph.Value) {
+// forward records the trunk and gives what the loss needs: it is the mean over the kept targets.
+func (t training) forward(b *graph.Builder) (f *model.Forward, targets, invCount *graph.Value) {
 	tokens := b.Input("tokens", graph.I32, t.batch, t.config.SeqLen)
-	targets := b.Input("targets", graph.I32, t.batch, t.config.SeqLen)
-	invCount := b.Input("inv_count", graph.F32, 1)
-	f = t.config.Forward(b, tokens)
+	targets = b.Input("targets", graph.I32, t.batch, t.config.SeqLen)
+	invCount = b.Input("inv_count", graph.F32, 1)
+	f = t.config.Trunk(b, tokens)
 	f.Recompute(b, t.recompute)
-	losses, _ := b.CrossEntropy(f.Logits, targets, graph.CrossEntropyAttr{ZLoss: t.zLoss})
-	loss = b.Sum(losses, invCount)
-	b.Output("loss", loss)
-	return f, loss
+	return f, targets, invCount
 }
 
-// backward records the gradients of all parameters, in their order.
-func (t training) backward(b *graph.Builder, f *model.Forward, loss *graph.Value, into map[*graph.Value]*graph.Value) ([]*graph.Value, error) {
-	var wrt []*graph.Value
-	for _, p := range t.config.Params() {
-		wrt = append(wrt, f.Params[p.Name])
+// forwardBackward records the loss and the gradients of all parameters, in their order. With full, f.Logits are there in any case.
+func (t training) forwardBackward(b *graph.Builder, full bool, into func(f *model.Forward) map[*graph.Value]*graph.Value) (*model.Forward, []*graph.Value, error) {
+	f, targets, invCount := t.forward(b)
+	seed := b.Fill(b.Temp("seed", graph.F32, 1), 1)
+	loss, grads, err := t.config.LossAndGrads(b, f, targets, invCount, seed, into(f), t.loss(full))
+	if err == nil {
+		b.Output("loss", loss)
 	}
-	return b.Grad(loss, b.Fill(b.Temp("seed", graph.F32, 1), 1), wrt, into)
+	return f, grads, err
+}
+
+func (t training) loss(logits bool) model.LossOptions {
+	return model.LossOptions{ZLoss: t.zLoss, ChunkRows: t.chunkRows, Logits: logits}
 }
 
 // update records clipping and AdamW.
@@ -63,8 +67,7 @@ func (t training) update(b *graph.Builder, values, grads []*graph.Value) {
 // step is a whole training step. With full, logits, gradients and activations are outputs too.
 func (t training) step(full bool) (*graph.Program, error) {
 	b := graph.NewBuilder()
-	f, loss := t.forward(b)
-	grads, err := t.backward(b, f, loss, nil)
+	f, grads, err := t.forwardBackward(b, full, func(*model.Forward) map[*graph.Value]*graph.Value { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +102,14 @@ func (t training) expose(b *graph.Builder, f *model.Forward, grads []*graph.Valu
 // accumulate adds a micro-batch's gradients to the variables "grad."+name.
 func (t training) accumulate() (*graph.Program, error) {
 	b := graph.NewBuilder()
-	f, loss := t.forward(b)
-	into := map[*graph.Value]*graph.Value{}
-	for _, p := range t.config.Params() {
-		into[f.Params[p.Name]] = b.Var("grad."+p.Name, graph.F32, p.Shape...)
-	}
-	if _, err := t.backward(b, f, loss, into); err != nil {
+	_, _, err := t.forwardBackward(b, false, func(f *model.Forward) map[*graph.Value]*graph.Value {
+		into := map[*graph.Value]*graph.Value{}
+		for _, p := range t.config.Params() {
+			into[f.Params[p.Name]] = b.Var("grad."+p.Name, graph.F32, p.Shape...)
+		}
+		return into
+	})
+	if err != nil {
 		return nil, err
 	}
 	return b.Build("accumulate"), nil
@@ -128,7 +133,8 @@ func (t training) apply() *graph.Program {
 // eval gives the loss alone.
 func (t training) eval() *graph.Program {
 	b := graph.NewBuilder()
-	t.forward(b)
+	f, targets, invCount := t.forward(b)
+	b.Output("loss", t.config.Loss(b, f, targets, invCount, t.loss(false)))
 	return b.Build("eval")
 }
 

@@ -44,7 +44,7 @@ func BenchmarkOps(b *testing.B) {
 		{"add", func(g *graph.Builder) (*graph.Value, values) { return g.Add(x(g, "x", ff), x(g, "u", ff), nil), nil }},
 		{"cross_entropy", func(g *graph.Builder) (*graph.Value, values) {
 			a := g.Input("x", graph.F32, batch*seq, vocab)
-			y, _ := g.CrossEntropy(a, g.Input("t", graph.I32, batch*seq), graph.CrossEntropyAttr{})
+			y, _ := g.CrossEntropy(a, g.Input("t", graph.I32, batch*seq), nil, graph.CrossEntropyAttr{})
 			return y, values{a}
 		}},
 		{"embedding", func(g *graph.Builder) (*graph.Value, values) {

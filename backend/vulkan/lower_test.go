@@ -74,7 +74,7 @@ func everyOp(t *testing.T) *graph.Program {
 	for _, w := range []*graph.Value{in("w_small", 32, 96), in("w_large", 4096, 96), in("w_huge", 1<<14, 96)} {
 		add(b.Linear(x, w, nil))
 	}
-	losses, _ := b.CrossEntropy(b.Linear(x, table, nil), tokens, graph.CrossEntropyAttr{ZLoss: 1e-4})
+	losses, _ := b.CrossEntropy(b.Linear(x, table, nil), tokens, nil, graph.CrossEntropyAttr{ZLoss: 1e-4})
 	loss = b.Add(loss, b.Sum(losses, one), nil)
 	grads, err := b.Grad(loss, one, []*graph.Value{table, gain, one}, nil)
 	require.NoError(t, err)

@@ -137,7 +137,7 @@ func lossGradients() []gradientCase {
 	targets := map[string][]int32{"targets": {4, graph.IgnoreTarget, 0, 99, 2, 2}}
 	loss := func(z float32) func(b *graph.Builder, v declare) *graph.Value {
 		return func(b *graph.Builder, v declare) *graph.Value {
-			l, _ := b.CrossEntropy(v("logits", 2, 3, 5), b.Input("targets", graph.I32, 2, 3), graph.CrossEntropyAttr{ZLoss: z})
+			l, _ := b.CrossEntropy(v("logits", 2, 3, 5), b.Input("targets", graph.I32, 2, 3), nil, graph.CrossEntropyAttr{ZLoss: z})
 			return b.Sum(l, b.Var("scale", graph.F32, 1))
 		}
 	}
@@ -149,7 +149,7 @@ func lossGradients() []gradientCase {
 		{name: "cross_entropy", build: loss(0), ints: targets},
 		{name: "cross_entropy z-loss", build: loss(0.1), ints: targets},
 		{name: "cross_entropy by the row", ints: targets, build: func(b *graph.Builder, v declare) *graph.Value {
-			l, _ := b.CrossEntropy(v("logits", 2, 3, 5), b.Input("targets", graph.I32, 2, 3), graph.CrossEntropyAttr{ZLoss: 0.1})
+			l, _ := b.CrossEntropy(v("logits", 2, 3, 5), b.Input("targets", graph.I32, 2, 3), nil, graph.CrossEntropyAttr{ZLoss: 0.1})
 			return l
 		}},
 		{name: "embedding", ints: map[string][]int32{"tokens": {1, 3, 1, 1, 0, 3}}, build: func(b *graph.Builder, v declare) *graph.Value {
@@ -184,7 +184,7 @@ func reuseGradients() []gradientCase {
 		{name: "tied head", ints: tokens, build: func(b *graph.Builder, v declare) *graph.Value {
 			table := v("table", 4, 3)
 			h := b.RMSNorm(b.Embedding(table, b.Input("tokens", graph.I32, 2, 3)), nil, nil, 1e-3)
-			l, _ := b.CrossEntropy(b.Linear(h, table, nil), b.Input("targets", graph.I32, 2, 3), graph.CrossEntropyAttr{})
+			l, _ := b.CrossEntropy(b.Linear(h, table, nil), b.Input("targets", graph.I32, 2, 3), nil, graph.CrossEntropyAttr{})
 			return b.Sum(l, nil)
 		}},
 		{name: "a table looked up twice", ints: tokens, build: func(b *graph.Builder, v declare) *graph.Value {
