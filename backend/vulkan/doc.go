@@ -11,6 +11,17 @@
 // memory that the host sees, so that feeding and reading overlap execution; a device that shares the host's memory reads its inputs where
 // the host writes them.
 //
+// # Lesser devices
+//
+// Every kernel has a variant for workgroups of 128 threads with 16 KiB of shared memory, the least that Vulkan allows, and needs no subgroup
+// operations and no 16-bit types. Options.Limits, or the environment variable VKTRAIN_LIMITS, makes any device look like a lesser one. What
+// drivers are known to say wrongly is corrected in one table (quirks.go).
+//
+// # Submissions
+//
+// A program is cut into submissions of at most Options.SubmitLimit by estimates, and cut anew after its second run where those were wrong. The
+// last command of each submission leaves the run's number for the host: one that is missing counts as a lost device.
+//
 // # Errors
 //
 // Every result is checked. A *DeviceLostError names the nodes that ran; after it the backend can only be closed. With validation on, what
