@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -25,21 +26,28 @@ func TestConformanceOfGPURows(t *testing.T) {
 	}})
 }
 
-// Each matmul kernel on every shape, whichever the shape would get; but for batches of tens of thousands, which a tile of 128 x 128 for each makes
-// slow, and which TestConformanceOfManyGroups has in small.
+// Each matmul kernel on every shape, whichever the shape would get; in parts of the inner dimension, and with loops that are not unrolled; but for batches of tens of thousands, which a
+// tile of 128 x 128 for each makes slow, and which TestConformanceOfManyGroups has in small.
 func TestConformanceOfMatMulKernels(t *testing.T) {
 	b := openTest(t, Options{})
-	kernels := append(slices.Clone(matMulTiles), matMulKernel{name: "matmul_tile_32_128", rows: 32, cols: 32}) // a device of few threads has the last
+	var choices []matMulChoice
+	for _, k := range append(slices.Clone(matMulTiles), matMulSkinny) {
+		choices = append(choices, matMulChoice{k, 1})
+	}
+	for _, k := range []matMulKernel{matMulTiles[0], matMulSkinny} { // one team of threads, and several
+		k.unroll = 1
+		choices = append(choices, matMulChoice{k, 3})
+	}
 	for _, k := range matMulSubgroups {
 		if b.caps.subgroupBallot && k.subgroupSize == b.caps.subgroupSize {
-			kernels = append(kernels, k)
+			choices = append(choices, matMulChoice{k, 1})
 		}
 	}
-	for _, k := range kernels {
-		t.Run(k.name, func(t *testing.T) {
+	for _, c := range choices {
+		t.Run(fmt.Sprintf("%s in %d", c.kernel.name, c.parts), func(t *testing.T) {
 			b.lower = func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 				if batch, _, _, _ := graph.MatMulDims(n); batch < 1000 {
-					return []dispatch{d.matMul(n, k)}, nil
+					return d.matMul(n, c), nil
 				}
 				return lowerNode(d, n)
 			}

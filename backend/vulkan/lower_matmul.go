@@ -7,60 +7,159 @@ import (
 
 type matMulPush struct{ M, N, K, Batch, TilesM, TilesN uint32 }
 
+type matMulTilePush struct{ M, N, K, Batch, TilesM, TilesN, Parts, Part uint32 }
+
+type matMulSumPush struct{ Count, Parts uint32 }
+
 // matMulKernel is a compiled variant: the tile of the output that a workgroup computes.
 type matMulKernel struct {
 	name         string
 	rows, cols   int
+	step         int    // elements of the inner dimension that a tile in shared memory has
+	unroll       int    // of those, how many are multiplied without a loop
 	subgroupSize uint32 // the workgroup is one subgroup of this size; 0: any
 }
 
 var (
 	matMulTiles = []matMulKernel{ // largest first
-		{name: "matmul_tile_128", rows: 128, cols: 128},
-		{name: "matmul_tile_64", rows: 64, cols: 64},
-		{name: "matmul_tile_32", rows: 32, cols: 32},
+		{name: "matmul_tile_128", rows: 128, cols: 128, step: 8, unroll: 8},
+		{name: "matmul_tile_64", rows: 64, cols: 64, step: 8, unroll: 8},
+		{name: "matmul_tile_32", rows: 32, cols: 32, step: 16, unroll: 8},
 	}
+	matMulSkinny    = matMulKernel{name: "matmul_tile_8", rows: 8, cols: 32, step: 16, unroll: 2} // for few rows, as in generation
 	matMulSubgroups = []matMulKernel{
 		{name: "matmul_subgroup_4", rows: 8, cols: 32, subgroupSize: 4},
 		{name: "matmul_subgroup_8", rows: 16, cols: 64, subgroupSize: 8},
 	}
 )
 
-func lowerMatMul(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	batch, m, cols, inner := graph.MatMulDims(n)
-	k := d.chooseMatMul(batch, m, cols)
-	rounds := 2 * inner // of tiles
-	if k.subgroupSize > 0 {
-		rounds = inner / int(k.subgroupSize)
-	}
-	if err := d.checkLoops(n, (rounds+200)*ceilDiv(batch, int(d.maxGroups[2]))); err != nil {
-		return nil, err
-	}
-	return []dispatch{d.matMul(n, k)}, nil
+func (k matMulKernel) tiles(batch, m, n int) int {
+	return ceilDiv(m, k.rows) * ceilDiv(n, k.cols) * batch
 }
 
-// enoughTiles is the number of workgroups from which on a larger tile pays: it loads less, but few tiles leave a GPU idle.
-const enoughTiles = 64
+// matMulChoice is how a matmul is computed: by a kernel, and in parts of the inner dimension that are added up afterwards; 1: whole.
+type matMulChoice struct {
+	kernel matMulKernel
+	parts  int
+}
+
+func lowerMatMul(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	batch, m, cols, inner := graph.MatMulDims(n)
+	choice := d.chooseMatMul(batch, m, cols, inner)
+	if err := d.checkLoops(n, choice.rounds(inner)*ceilDiv(batch, int(d.maxGroups[2]))); err != nil {
+		return nil, err
+	}
+	return d.matMul(n, choice), nil
+}
+
+// rounds is how often a thread may loop for an element of the batch.
+func (c matMulChoice) rounds(inner int) int {
+	if c.kernel.subgroupSize > 0 {
+		return inner/int(c.kernel.subgroupSize) + 200
+	}
+	return inner + 500
+}
+
+const (
+	// enoughTiles is the number of workgroups from which on a larger tile pays: it loads less, but few tiles leave a GPU idle.
+	enoughTiles = 64
+	// A part of the inner dimension is at least minPart long, and there are at most maxParts: each costs a write and a read of c.
+	minPart  = 256
+	maxParts = 16
+)
 
 // chooseMatMul takes the broadcasting kernel on devices that are a CPU, where shared memory is as slow as any; else the largest tile that gives enough
-// workgroups.
-func (d *deviceCaps) chooseMatMul(batch, m, n int) matMulKernel {
+// workgroups, if need be by parts of the inner dimension. It depends on the device's kind and limits and on the shape alone.
+func (d *deviceCaps) chooseMatMul(batch, m, n, k int) matMulChoice {
 	if d.kind == backend.Software {
 		for _, k := range matMulSubgroups {
 			if k.subgroupSize == d.subgroupSize && d.has(k.name) {
-				return k
+				return matMulChoice{k, 1}
 			}
 		}
 	}
-	for _, k := range matMulTiles {
-		if d.has(k.name) && ceilDiv(m, k.rows)*ceilDiv(n, k.cols)*batch >= enoughTiles {
-			return k
+	if m <= matMulSkinny.rows && n > matMulSkinny.cols/2 {
+		return d.split(matMulSkinny, batch, m, n, k)
+	}
+	for _, tile := range matMulTiles[:len(matMulTiles)-1] {
+		if !d.has(tile.name) || 2*m <= tile.rows || 2*n <= tile.cols { // most of it would lie outside
+			continue
+		}
+		if c := d.split(tile, batch, m, n, k); tile.tiles(batch, m, n)*c.parts >= enoughTiles {
+			return c
 		}
 	}
-	return matMulTiles[len(matMulTiles)-1]
+	return d.split(matMulTiles[len(matMulTiles)-1], batch, m, n, k)
 }
 
-func (d *deviceCaps) matMul(n *graph.Node, k matMulKernel) dispatch {
+// split cuts the inner dimension where there would be too few workgroups. A CPU has no use for more than it has cores, and compiling is what costs
+// there: nothing is unrolled for it.
+func (d *deviceCaps) split(kernel matMulKernel, batch, m, n, k int) matMulChoice {
+	if d.kind == backend.Software {
+		kernel.unroll = 1
+		return matMulChoice{kernel, 1}
+	}
+	parts := min(ceilDiv(enoughTiles, kernel.tiles(batch, m, n)), k/minPart, maxParts)
+	return matMulChoice{kernel, max(parts, 1)}
+}
+
+// matMul gives the dispatches of a choice.
+func (d *deviceCaps) matMul(n *graph.Node, c matMulChoice) []dispatch {
+	if c.kernel.subgroupSize > 0 {
+		return []dispatch{d.matMulSubgroup(n, c.kernel)}
+	}
+	batch, m, cols, inner := graph.MatMulDims(n)
+	part := ceilDiv(ceilDiv(inner, c.parts), c.kernel.step) * c.kernel.step
+	parts := ceilDiv(inner, part)
+	addend, out := n.In[2], n.Out[0]
+	if parts == 1 {
+		return []dispatch{d.matMulTile(n, c.kernel, addend, out, 1, part)}
+	}
+	count := batch * m * cols
+	sums := graph.NewBuilder().Temp("parts", graph.F32, parts, count)
+	tile := d.matMulTile(n, c.kernel, nil, sums, parts, part)
+	sum := dispatch{
+		kernel: "matmul_sum", spec: []uint32{flag(addend != nil)}, push: matMulSumPush{uint32(count), uint32(parts)},
+		bind: []*graph.Value{sums, addend, out}, groups: d.grid(ceilDiv(count, 128)), barrier: true,
+	}
+	return []dispatch{tile, sum}
+}
+
+func (d *deviceCaps) matMulTile(n *graph.Node, k matMulKernel, addend, out *graph.Value, parts, part int) dispatch {
+	at := graph.AttrOf[graph.MatMulAttr](n)
+	batch, m, cols, inner := graph.MatMulDims(n)
+	tilesM, tilesN := ceilDiv(m, k.rows), ceilDiv(cols, k.cols)
+	groups := d.grid(tilesM * tilesN)
+	groups[2] = min(uint32(batch*parts), d.maxGroups[2]) // a workgroup goes over the batch and the parts in steps of that
+	// A tensor whose rows are whole vec4s is bound as such, and another as floats.
+	bind := make([]*graph.Value, 8)
+	as := func(i int, v *graph.Value, row int) uint32 {
+		vec := row%4 == 0
+		if vec {
+			i += 4
+		}
+		bind[i] = v
+		return flag(vec)
+	}
+	rowA, rowB := inner, cols
+	if at.TransA {
+		rowA = m
+	}
+	if at.TransB {
+		rowB = inner
+	}
+	vecA, vecB, vecC := as(0, n.In[0], rowA), as(1, n.In[1], rowB), as(3, out, cols)
+	as(2, addend, cols)
+	return dispatch{
+		kernel: k.name, spec: []uint32{flag(at.TransA), flag(at.TransB), flag(addend != nil), vecA, vecB, vecC, uint32(k.unroll)},
+		push: matMulTilePush{
+			uint32(m), uint32(cols), uint32(inner), uint32(batch), uint32(tilesM), uint32(tilesN), uint32(parts), uint32(part),
+		},
+		bind: bind, groups: groups,
+	}
+}
+
+func (d *deviceCaps) matMulSubgroup(n *graph.Node, k matMulKernel) dispatch {
 	at := graph.AttrOf[graph.MatMulAttr](n)
 	batch, m, cols, inner := graph.MatMulDims(n)
 	tilesM, tilesN := ceilDiv(m, k.rows), ceilDiv(cols, k.cols)

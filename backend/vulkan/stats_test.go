@@ -108,7 +108,7 @@ func everyProgram(t *testing.T) []*graph.Program {
 	return append(programs, unused(t))
 }
 
-// unused has the operators that no model of today uses.
+// unused has the operators and shapes that no program above uses.
 func unused(t *testing.T) *graph.Program {
 	b := graph.NewBuilder()
 	x := b.Input("x", graph.F32, 7, 33)
@@ -116,6 +116,8 @@ func unused(t *testing.T) *graph.Program {
 		b.Output(to.String(), b.Cast(b.Cast(x, to), graph.F32))
 		b.Output(to.String()+" bits", b.Cast(x, to))
 	}
+	// Few rows and a long inner dimension, as in generation by a large model.
+	b.Output("few", b.Linear(b.Input("few", graph.F32, 3, 2048), b.Input("wide", graph.F32, 300, 2048), nil))
 	b.Output("softmax", b.Softmax(x))
 	dx, err := b.Grad(b.Sum(b.Softmax(x), nil), b.Fill(b.Temp("one", graph.F32, 1), 1), []*graph.Value{x}, nil)
 	require.NoError(t, err)
