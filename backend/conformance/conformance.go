@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type Options struct {
 	Seed             uint64                        // of the random inputs that vary; 0 takes one from the clock. The report has it
 	Only             []string                      // groups to check, by name: operators and kinds of programs; empty: all
+	Pick             func(Case) bool               // of those groups, the cases to check; nil: all
 	AllowUnsupported bool                          // an operator that the backend lacks is no failure
 	Golden           string                        // a folder of golden models, in the place of those that come with the kit
 	Progress         func(done, total int, c Case) // called before each case and, with an empty Case, at the end
@@ -110,10 +112,16 @@ func Check(ctx context.Context, b backend.Backend, o Options) (*Report, error) {
 }
 
 // selectCases are those of the groups that the options name.
-func selectCases(o Options) ([]testCase, error) {
+func selectCases(o Options) (list []testCase, err error) {
 	all, err := allCases(o)
-	if err != nil || len(o.Only) == 0 {
-		return all, err
+	if err != nil {
+		return nil, err
+	}
+	if o.Pick != nil {
+		defer func() { list = slices.DeleteFunc(list, func(c testCase) bool { return !o.Pick(c.Case) }) }()
+	}
+	if len(o.Only) == 0 {
+		return all, nil
 	}
 	var groups []string
 	byGroup := map[string][]testCase{}
@@ -123,7 +131,6 @@ func selectCases(o Options) ([]testCase, error) {
 		}
 		byGroup[c.Group] = append(byGroup[c.Group], c)
 	}
-	var list []testCase
 	for _, name := range o.Only {
 		if byGroup[name] == nil {
 			return nil, &GroupError{name, groups}

@@ -6,8 +6,8 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-// matMulSizes are (M, N, K): ones, primes, and sizes on both sides of the tiles that kernels use.
-var matMulSizes = [][3]int{{1, 1, 1}, {1, 129, 7}, {3, 2, 257}, {17, 31, 33}, {63, 65, 17}, {64, 64, 64}, {129, 33, 65}, {127, 1, 63}}
+// matMulSizes are (M, N, K): ones, primes, sizes on both sides of the tiles that kernels use, and multiples of 4 that are no multiples of a tile.
+var matMulSizes = [][3]int{{1, 1, 1}, {1, 129, 7}, {3, 2, 257}, {17, 31, 33}, {63, 65, 17}, {64, 64, 64}, {129, 33, 65}, {127, 1, 63}, {132, 68, 20}}
 
 var orientations = []struct {
 	name           string

@@ -99,7 +99,8 @@ func (d *deviceCaps) split(kernel matMulKernel, batch, m, n, k int) matMulChoice
 		kernel.unroll = 1
 		return matMulChoice{kernel, 1}
 	}
-	parts := min(ceilDiv(enoughTiles, kernel.tiles(batch, m, n)), k/minPart, maxParts)
+	fit := int(min(d.maxBindBytes/4/(int64(batch)*int64(m)*int64(n)), maxParts))
+	parts := min(ceilDiv(enoughTiles, kernel.tiles(batch, m, n)), k/minPart, fit)
 	return matMulChoice{kernel, max(parts, 1)}
 }
 

@@ -13,6 +13,8 @@ import (
 
 func TestMatMulChoice(t *testing.T) {
 	gpu := roomyCaps(backend.Discrete)
+	tight := roomyCaps(backend.Discrete)
+	tight.maxBindBytes = 1 << 20
 	small := floorCaps(backend.Integrated)
 	cpu := roomyCaps(backend.Software)
 	subgroups := floorCaps(backend.Software)
@@ -30,6 +32,7 @@ func TestMatMulChoice(t *testing.T) {
 		{gpu, 1, 256, 256, 4096, "matmul_tile_128 16"}, // as many parts as there may be
 		{gpu, 1, 256, 256, 1000, "matmul_tile_32 1"},   // parts would be too short
 		{gpu, 1, 128, 128, 1 << 20, "matmul_tile_64 16"},
+		{tight, 1, 256, 256, 4096, "matmul_tile_64 4"}, // as many as the device binds
 		{gpu, 1, 512, 512, 512, "matmul_tile_64 1"},
 		{gpu, 1, 64, 64, 64, "matmul_tile_32 1"},
 		{gpu, 1, 64, 64, 4096, "matmul_tile_32 16"},

@@ -74,6 +74,7 @@ func everyOp(t *testing.T) *graph.Program {
 	for _, w := range []*graph.Value{in("w_small", 32, 96), in("w_large", 4096, 96), in("w_huge", 1<<14, 96)} {
 		add(b.Linear(x, w, nil))
 	}
+	add(b.Linear(in("few", 3, 96), in("w_many", 300, 96), nil))
 	losses, _ := b.CrossEntropy(b.Linear(x, table, nil), tokens, nil, graph.CrossEntropyAttr{ZLoss: 1e-4})
 	loss = b.Add(loss, b.Sum(losses, one), nil)
 	grads, err := b.Grad(loss, one, []*graph.Value{table, gain, one}, nil)
@@ -248,25 +249,6 @@ func TestFixedPoint(t *testing.T) {
 		off, _ := got.Sub(got, big.NewFloat(x)).Float64()
 		require.LessOrEqual(t, math.Abs(off), 0x1p-64, "%g", x)
 	}
-}
-
-func TestMatMulKernels(t *testing.T) {
-	gpu := roomyCaps(backend.Discrete)
-	require.Equal(t, "matmul_tile_32", gpu.chooseMatMul(1, 64, 64).name, "few tiles")
-	require.Equal(t, "matmul_tile_64", gpu.chooseMatMul(1, 512, 512).name)
-	require.Equal(t, "matmul_tile_128", gpu.chooseMatMul(1, 1024, 1024).name)
-	require.Equal(t, "matmul_tile_128", gpu.chooseMatMul(64, 100, 100).name, "the batch counts")
-	cpu := roomyCaps(backend.Software)
-	require.Equal(t, "matmul_tile_128", cpu.chooseMatMul(1, 1024, 1024).name, "a CPU without subgroups")
-	cpu.subgroupBallot, cpu.subgroupSize = true, 8
-	require.Equal(t, "matmul_subgroup_8", cpu.chooseMatMul(1, 1024, 1024).name)
-	cpu.subgroupSize = 16
-	require.Equal(t, "matmul_tile_128", cpu.chooseMatMul(1, 1024, 1024).name, "a subgroup of another size")
-	gpu.sharedBytes = floorShared
-	require.Equal(t, "matmul_tile_64", gpu.chooseMatMul(1, 1024, 1024).name, "the large tile does not fit")
-	gpu.maxInvocations = floorInvocations
-	require.Equal(t, "matmul_tile_32", gpu.chooseMatMul(1, 1024, 1024).name)
-	require.Equal(t, "matmul_tile_32_128", gpu.variant("matmul_tile_32", lookupShader))
 }
 
 func TestSoftwareLoopsAreBounded(t *testing.T) {
