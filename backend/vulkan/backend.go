@@ -38,6 +38,7 @@ type Backend struct {
 	lookup func(string) (shader, bool)
 
 	queueMu sync.Mutex                             // around the submissions of a run
+	tuner   tuner                                  // where Options.Tuning
 	pacer   pacer                                  // where Options.Nice
 	submit  func(vk.CommandBuffer, vk.Fence) error // these two are fields so that tests can make them fail
 	await   func([]vk.Fence) error
@@ -104,6 +105,9 @@ func (b *Backend) start() error {
 	}
 	b.saved = time.Now()
 	b.transfer = &transfer{b: b}
+	if b.opts.Tuning != nil {
+		b.tuner.start(b)
+	}
 	return b.said(nil)
 }
 

@@ -18,6 +18,9 @@ import (
 // slots. What does not fit is an error before anything is allocated; what the device has no kernel for is an UnsupportedError for each
 // such node.
 func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable, error) {
+	if err := b.tuner.prepare(p); err != nil {
+		return nil, err
+	}
 	e, err := b.compile(p, s, b.lower)
 	if err != nil {
 		return nil, err
@@ -60,9 +63,17 @@ func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*
 
 var _ backend.Scratcher = (*Backend)(nil)
 
-// ScratchBytes is what the kernels of a program need beside its arena; 0 for one that Compile refuses.
+// ScratchBytes is what the kernels of a program need beside its arena; 0 for one that Compile refuses. It depends on the kernels, so that those are
+// chosen now, with Options.Tuning.
 func (b *Backend) ScratchBytes(p *graph.Program) int64 {
-	launches, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+	if err := b.tuner.prepare(p); err != nil {
+		return 0 // the device is lost, which Compile tells
+	}
+	return b.scratchBytes(p, b.lower)
+}
+
+func (b *Backend) scratchBytes(p *graph.Program, lower lowerFunc) int64 {
+	launches, err := lowerProgram(b.caps, p, lower, b.lookup)
 	if err != nil {
 		return 0
 	}

@@ -53,3 +53,6 @@ type ValidationError struct {
 func (e *ValidationError) Error() string {
 	return fmt.Sprintf("vulkan: validation: %d messages:\n%s", len(e.Messages), strings.Join(e.Messages, "\n"))
 }
+
+// ErrNoTimestamps is in the chain of Backend.Tune's error on a device whose compute queue has no clock: its kernels are chosen by rule.
+var ErrNoTimestamps = errors.New("no timestamps on its compute queue, so that its kernels are chosen by rule")

@@ -63,6 +63,10 @@ type deviceCaps struct {
 	float16   bool // 16-bit float arithmetic
 	int8      bool
 
+	// chosen names the kernel that was measured to be the best for a node of a shape among names, of which the first is the rule's; "" if nothing was
+	// measured. Nil: nothing ever is.
+	chosen func(n *graph.Node, shape string, names []string) string
+
 	matrices []matrixShape // cooperative matrices
 }
 

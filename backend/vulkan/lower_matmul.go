@@ -44,8 +44,8 @@ type matMulChoice struct {
 }
 
 func lowerMatMul(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	batch, m, cols, inner := graph.MatMulDims(n)
-	choice := d.chooseMatMul(batch, m, cols, inner)
+	batch, _, _, inner := graph.MatMulDims(n)
+	choice := d.pickMatMul(n)
 	if err := d.checkLoops(n, choice.rounds(inner)*ceilDiv(batch, int(d.maxGroups[2]))); err != nil {
 		return nil, err
 	}

@@ -28,5 +28,13 @@ func ProbeMain() {}
 // ListDevices returns an error: see ErrWithoutCgo.
 func ListDevices(Options) ([]DeviceInfo, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }
 
+// Tune returns an error: see ErrWithoutCgo.
+func (b *Backend) Tune(...*graph.Program) ([]Choice, error) {
+	return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo)
+}
+
+// Choices has nothing to tell.
+func (b *Backend) Choices(...*graph.Program) []Choice { return nil }
+
 // Devices returns an error: see ErrWithoutCgo.
 func Devices() ([]DeviceInfo, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
 )
 
 // Options says which device Open takes and how it runs programs. The zero value takes the best real GPU.
@@ -21,6 +22,8 @@ type Options struct {
 	// were off by more than a factor of two. 0 is DefaultSubmitLimit; a software driver has no watchdog and is never cut by default.
 	// Negative: never cut.
 	SubmitLimit time.Duration
+	// Tuning, where it is not nil, lets the backend measure kernels and choose by that; see Tuning. Nil: it chooses by rule.
+	Tuning *Tuning
 	// Nice keeps a display responsive: programs are cut at NiceSubmitLimit where SubmitLimit says nothing, on any device, and each submission waits
 	// until the one before it is done and a millisecond has passed.
 	Nice bool
@@ -45,6 +48,18 @@ type Options struct {
 
 	tweak        func(*DeviceInfo) // tests narrow limits with it
 	probeTimeout time.Duration     // 0: probeTimeout
+}
+
+// Tuning lets a backend choose among the kernels of an operator by what they take. On the first run of a program, the shapes that are new are
+// measured for some seconds; the choices are kept beside the compiled pipelines, and later runs have the same. Drivers that run on the CPU, and
+// backends that keep nothing, use what Backend.Tune has measured, and otherwise the rule.
+type Tuning struct {
+	// Conform checks an operator on a backend, as the conformance kit does. A kernel that it refuses is never chosen; what it said is kept too.
+	Conform func(b backend.Backend, op graph.Op) error
+	// Progress is called before each measurement and at their end, if it is not nil.
+	Progress func(done, total int)
+	// Software: a driver that runs on the CPU is measured by itself as well.
+	Software bool
 }
 
 // DefaultSubmitLimit keeps a display usable; drivers reset a GPU after two seconds.

@@ -1,0 +1,274 @@
+//go:build cgo
+
+package vulkan
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/backend/conformance"
+	"github.com/vktrain/vktrain/graph"
+)
+
+// layers is a program with three shapes of matmul, one of them twice.
+func layers() *graph.Program {
+	b := graph.NewBuilder()
+	x, w := b.Input("x", graph.F32, 20, 24), b.Var("w", graph.F32, 40, 24)
+	y := b.Linear(x, w, nil)
+	z := b.Linear(x, w, y)
+	b.Output("dw", b.MatMul(z, x, nil, nil, graph.MatMulAttr{TransA: true}))
+	b.Output("again", b.Linear(x, w, nil))
+	return b.Build("layers")
+}
+
+// openTuned opens a device that is tuned by itself, software or not, with a clock of the test's: kernels take what times says, and others a second. It gives
+// what was measured so far as well.
+func openTuned(t *testing.T, dir string, times map[string]float64, opts Options) (*Backend, *[]string) {
+	t.Helper()
+	if opts.Tuning == nil {
+		opts.Tuning = &Tuning{Conform: func(backend.Backend, graph.Op) error { return nil }, Software: true}
+	}
+	opts.CacheDir = dir
+	b := openTest(t, opts)
+	measured := &[]string{}
+	b.tuner.seconds = func(e *Executable) (float64, error) {
+		name := kernelOf(b, e)
+		if len(*measured) == 0 || (*measured)[len(*measured)-1] != name {
+			*measured = append(*measured, name)
+		}
+		if s, ok := times[name]; ok {
+			return s, nil
+		}
+		return 1, nil
+	}
+	return b, measured
+}
+
+// kernelOf names the choice that an executable of one matmul was compiled with.
+func kernelOf(b *Backend, e *Executable) string {
+	n := e.program.Nodes()[0]
+	batch, m, cols, inner := graph.MatMulDims(n)
+	l := e.launches[0]
+	if l.kernel == "fill" {
+		return "wrong"
+	}
+	rule := b.caps.chooseMatMul(batch, m, cols, inner)
+	for _, c := range b.caps.matMulCandidates(rule, batch, m, cols, inner) {
+		list := b.caps.matMul(n, c)
+		if keyOf(list[0]) == l.key && len(list) == len(e.launches) {
+			return c.String()
+		}
+	}
+	return "unknown"
+}
+
+func runLayers(t *testing.T, b *Backend) []byte {
+	t.Helper()
+	p := layers()
+	s := newStore(t, b, p)
+	w := make([]float32, 40*24)
+	for i := range w {
+		w[i] = float32(i%7) / 3
+	}
+	require.NoError(t, s.Write("w", floats(w...)))
+	e := compile(t, b, p, s)
+	x := make([]float32, 20*24)
+	for i := range x {
+		x[i] = float32(i%11) / 5
+	}
+	require.NoError(t, e.Feed("x", floats(x...)))
+	ticket, err := e.Submit()
+	require.NoError(t, err)
+	return fetch(t, e, ticket, "dw", 4*40*24)
+}
+
+// The first program with a shape measures it; the next one, in this process or another, has the same kernels and the same bits.
+func TestTuning(t *testing.T) {
+	dir := t.TempDir()
+	var progress [][2]int
+	tuning := &Tuning{
+		Conform: func(backend.Backend, graph.Op) error { return nil }, Software: true,
+		Progress: func(done, total int) { progress = append(progress, [2]int{done, total}) },
+	}
+	b, measured := openTuned(t, dir, map[string]float64{"matmul_tile_32": 0.5, "matmul_tile_32~1": 0.5}, Options{Tuning: tuning})
+	want := runLayers(t, b)
+	choices := b.Choices(layers())
+	require.Len(t, choices, 3)
+	for i, shape := range []string{"NT 20x40x24 f32", "NT 20x40x24 + addend f32", "TN 40x24x20 f32"} {
+		c := choices[i]
+		require.Equal(t, []string{"matmul", shape}, []string{c.Op, c.Shape})
+		require.True(t, strings.HasPrefix(c.Kernel, "matmul_tile_32"), c.Kernel)
+		require.Equal(t, c.Kernel, c.Times[0].Kernel)
+		require.Equal(t, 0.5, c.Times[0].Seconds)
+		require.Empty(t, c.Why)
+	}
+	count := len(*measured)
+	require.Greater(t, count, 5)
+	last := progress[len(progress)-1]
+	require.Equal(t, last[0], last[1])
+	require.Len(t, progress, last[1]+1)
+	require.Equal(t, want, runLayers(t, b))
+	require.Len(t, *measured, count, "nothing is measured twice")
+
+	again, measured := openTuned(t, dir, nil, Options{})
+	require.Equal(t, want, runLayers(t, again))
+	require.Empty(t, *measured)
+	require.Equal(t, choices, again.Choices(layers()))
+	require.Equal(t, choices, again.physical.Tuned(Options{CacheDir: dir}))
+
+	made, err := again.Tune(layers())
+	require.NoError(t, err)
+	require.NotEmpty(t, *measured)
+	for _, c := range made {
+		require.Equal(t, c.Rule, c.Kernel, "where all take as long, the rule's")
+	}
+	require.Equal(t, made, again.physical.Tuned(Options{CacheDir: dir}))
+}
+
+// A kernel that computes something else is never taken, however fast it is: here one that writes zeros.
+func TestTheWrongKernelIsNotChosen(t *testing.T) {
+	asked := 0
+	tuning := &Tuning{Software: true, Conform: func(b backend.Backend, op graph.Op) error {
+		if asked++; asked == 1 {
+			return conformance.CheckOp(b, op)
+		}
+		return nil // the kit is long, and others hold the real kernels against it
+	}}
+	b, _ := openTuned(t, t.TempDir(), map[string]float64{"wrong": 1e-6, "matmul_tile_32": 1e-3, "matmul_tile_32~1": 1e-3}, Options{Tuning: tuning})
+	b.tuner.budget = time.Hour
+	real := b.lower
+	b.lower = func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+		if n.Op != graph.OpMatMul || d.chosen == nil {
+			return real(d, n)
+		}
+		with, wrong := *d, false
+		with.chosen = func(n *graph.Node, shape string, names []string) string {
+			name := d.chosen(n, shape, append(names, "wrong"))
+			wrong = name == "wrong"
+			return name
+		}
+		list, err := real(&with, n)
+		if wrong {
+			return real(d, &graph.Node{Op: graph.OpFill, Out: n.Out, Attr: graph.FillAttr{}})
+		}
+		return list, err
+	}
+	runLayers(t, b)
+	for _, c := range b.Choices(layers()) {
+		require.True(t, strings.HasPrefix(c.Kernel, "matmul_tile_32"), c.Kernel)
+		require.Equal(t, "wrong", c.Times[0].Kernel)
+		require.Contains(t, c.Times[0].Refused, "matmul, ")
+	}
+	require.Equal(t, 2, asked, "verdicts are kept")
+}
+
+// What cannot be used is as good as no file: the rule decides, or all is measured again.
+func TestTuningFiles(t *testing.T) {
+	dir := t.TempDir()
+	b, _ := openTuned(t, dir, nil, Options{})
+	runLayers(t, b)
+	path := b.tuner.file.path
+	require.FileExists(t, path)
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotEmpty(t, b.physical.Tuned(Options{CacheDir: dir}))
+	for name, content := range map[string][]byte{
+		"cut off": good[:len(good)/2], "changed": append(append([]byte{}, good[:len(good)-5]...), "x   }"...), "empty": nil,
+		"of other kernels": []byte(strings.Replace(string(good), kernelsHash(), "0000", 1)),
+	} {
+		require.NoError(t, os.WriteFile(path, content, 0o666))
+		require.Empty(t, b.physical.Tuned(Options{CacheDir: dir}), name)
+	}
+	b, measured := openTuned(t, dir, nil, Options{})
+	runLayers(t, b)
+	require.NotEmpty(t, *measured)
+	now, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, len(good), len(now))
+
+	// Names that mean nothing, or not on this device, leave the choice to the rule.
+	for _, name := range []string{"", "cuda", "matmul_tile_32/0", "matmul_tile_32/99", "matmul_tile_32~9", "matmul_tile_32~x", "matmul_subgroup_64"} {
+		_, ok := b.caps.matMulNamed(name, 100)
+		require.False(t, ok, name)
+	}
+	for _, c := range matMulAll()[:4] {
+		for _, parts := range []int{1, 2, 16} {
+			got, ok := b.caps.matMulNamed(matMulChoice{c, parts}.String(), 100)
+			require.True(t, ok && got == matMulChoice{c, parts}, "%v", got)
+		}
+	}
+}
+
+// Nothing is measured where that was not asked for, where it could not be kept, and where there is no clock.
+func TestWhatIsNotTuned(t *testing.T) {
+	conform := func(backend.Backend, graph.Op) error { return nil }
+	for name, opts := range map[string]Options{
+		"a driver on the CPU": {Tuning: &Tuning{Conform: conform}, CacheDir: t.TempDir()},
+		"nothing is kept":     {Tuning: &Tuning{Conform: conform, Software: true}, NoCache: true},
+		"no clock":            {Tuning: &Tuning{Conform: conform, Software: true}, CacheDir: t.TempDir(), Limits: "timestamps=off"},
+		"turned off":          {CacheDir: t.TempDir()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openTest(t, opts)
+			if name == "a driver on the CPU" && b.physical.Kind != backend.Software {
+				t.Skip("a GPU")
+			}
+			b.tuner.seconds = func(*Executable) (float64, error) { panic("measured") }
+			runLayers(t, b)
+			for _, c := range b.Choices(layers()) {
+				require.Equal(t, c.Rule, c.Kernel)
+				require.Equal(t, "not measured", c.Why)
+			}
+			files, err := filepath.Glob(filepath.Join(opts.CacheDir, "*.tune"))
+			require.NoError(t, err)
+			require.Empty(t, files)
+			switch name {
+			case "no clock":
+				_, err := b.Tune(layers())
+				require.ErrorIs(t, err, ErrNoTimestamps)
+			case "turned off":
+				_, err := b.Tune(layers())
+				require.ErrorContains(t, err, "turned off")
+			}
+		})
+	}
+}
+
+// Shapes for which there was no time have the rule's kernel in later runs too.
+func TestTuningIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	b, measured := openTuned(t, dir, map[string]float64{"matmul_tile_32": 0.5}, Options{})
+	b.tuner.budget = -time.Second
+	want := runLayers(t, b)
+	require.Empty(t, *measured)
+	again, measured := openTuned(t, dir, map[string]float64{"matmul_tile_32": 0.5}, Options{})
+	require.Equal(t, want, runLayers(t, again))
+	require.Empty(t, *measured)
+	require.Contains(t, again.Choices(layers())[0].Why, "no time")
+}
+
+// A real measurement, and the kit on what it chose.
+func TestTuneOnThisDevice(t *testing.T) {
+	b := openTest(t, Options{Tuning: &Tuning{Conform: conformance.CheckOp}})
+	if b.physical.Limits.TimestampNanos == 0 {
+		t.Skip("no timestamps")
+	}
+	choices, err := b.Tune(layers())
+	require.NoError(t, err)
+	for _, c := range choices {
+		require.Greater(t, len(c.Times), 2)
+		fastest := c.Times[0].Seconds
+		for _, k := range c.Times {
+			require.Positive(t, k.Seconds)
+			require.Empty(t, k.Refused)
+			require.GreaterOrEqual(t, k.Seconds*tuneGain, fastest/tuneGain)
+		}
+	}
+	require.Equal(t, choices, b.Choices(layers()))
+}
