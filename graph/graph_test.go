@@ -61,7 +61,7 @@ func mlpWith(t *testing.T, again func(v *Value) bool) *Program {
 	for i, g := range grads {
 		b.SumSquares(g, b.View(partials, i*SumSquaresParts, SumSquaresParts))
 	}
-	norm, clip := b.ClipNorm(partials, 1)
+	norm, clip := b.ClipNorm(partials, nil, 1)
 	for i, p := range params {
 		m := b.Var("m."+p.Name(), F32, p.Shape()...)
 		v := b.Var("v."+p.Name(), F32, p.Shape()...)
@@ -235,7 +235,7 @@ func TestViewsOfOneBufferAreIndependent(t *testing.T) {
 	parts := b.Temp("parts", F32, 2*SumSquaresParts)
 	b.SumSquares(x, b.View(parts, 0, SumSquaresParts))
 	b.SumSquares(x, b.View(parts, SumSquaresParts, SumSquaresParts))
-	norm, _ := b.ClipNorm(parts, 1)
+	norm, _ := b.ClipNorm(parts, nil, 1)
 	b.Output("norm", norm)
 	pl := NewPlan(b.Build("views"))
 	require.False(t, pl.Barrier(1))
@@ -265,7 +265,7 @@ func TestGradErrors(t *testing.T) {
 	b = NewBuilder()
 	x = b.Var("x", F32, 3)
 	one = b.Fill(b.Temp("one", F32, 1), 1)
-	norm, _ := b.ClipNorm(x, 1)
+	norm, _ := b.ClipNorm(x, nil, 1)
 	_, err = b.Grad(norm, one, []*Value{x}, nil)
 	require.ErrorContains(t, err, "no gradient through")
 

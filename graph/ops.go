@@ -88,7 +88,7 @@ var opTable = [NumOps]struct{ name, in, out, inPlace, narrow string }{
 	OpSumRows:          {"sum_rows", "x [addend]", "y", "", ""},
 	OpFill:             {"fill", "", "y", "", "y"},
 	OpSumSquares:       {"sum_squares", "x", "partials", "", "x"},
-	OpClipNorm:         {"clip_norm", "partials", "norm factor", "", ""},
+	OpClipNorm:         {"clip_norm", "partials [scale]", "norm factor", "", ""},
 	OpAdamW:            {"adamw", "p m v g hyper clip", "p m v", "", ""},
 	OpCast:             {"cast", "x", "y", "", "x y"},
 }

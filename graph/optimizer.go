@@ -20,13 +20,17 @@ type ClipNormAttr struct {
 }
 
 // ClipNorm gives the global norm, the root of the sum of the partials, and the factor that brings it under MaxNorm:
-// 1 if norm + 1e-6 <= MaxNorm or MaxNorm is 0, else MaxNorm / (norm + 1e-6) (a NaN for a NaN).
+// 1 if norm + 1e-6 <= MaxNorm or MaxNorm is 0, else MaxNorm / (norm + 1e-6), and 0 for a norm that is not finite: [Builder.AdamW] leaves that step out.
 //
-//	partials (...), norm, factor (1)
-func (b *Builder) ClipNorm(partials *Value, maxNorm float32) (norm, factor *Value) {
-	wantFloat(OpClipNorm, partials)
+// Where the gradients are those of the loss times a scale, the norm and the factor are divided by it: the norm is the true one, and the factor makes
+// true gradients of the scaled ones.
+//
+//	partials (...), norm, factor (1), scale (1) or nil
+func (b *Builder) ClipNorm(partials, scale *Value, maxNorm float32) (norm, factor *Value) {
+	wantFloat(OpClipNorm, partials, scale)
+	wantElems(OpClipNorm, 1, scale)
 	norm, factor = b.Temp("norm", F32, 1), b.Temp("clip", F32, 1)
-	b.node(OpClipNorm, []*Value{partials}, []*Value{norm, factor}, ClipNormAttr{maxNorm})
+	b.node(OpClipNorm, []*Value{partials, scale}, []*Value{norm, factor}, ClipNormAttr{maxNorm})
 	return norm, factor
 }
 
@@ -54,6 +58,8 @@ type AdamWAttr struct {
 //	m  = beta1 m + (1 - beta1) g'
 //	v  = beta2 v + (1 - beta2) g'²
 //	p  = p - lr (m / bias1) / (sqrt(v / bias2) + eps)
+//
+// Where clip is 0 it leaves p, m and v as they are.
 //
 //	p, m, v, g of one size; hyper (HyperLen); clip (1)
 func (b *Builder) AdamW(p, m, v, g, hyper, clip *Value, attr AdamWAttr) {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/vktrain/vktrain/graph"
 )
@@ -17,7 +18,8 @@ type Forward struct {
 	LSE    []*graph.Value          // of each block (B, H, T): the log-sum-exp of attention's logits
 	Logits *graph.Value            // (B, T, V); nil from Trunk, and where Loss takes the rows in chunks
 
-	blocks [][]*graph.Node // of each block
+	storage graph.DType     // of activations
+	blocks  [][]*graph.Node // of each block
 }
 
 // net is a forward pass being recorded.
@@ -28,26 +30,28 @@ type net struct {
 	f   *Forward
 }
 
-// Forward records the parameters as variables, in the order of Params, and the pass from tokens (B, T) i32 to logits. The config must be valid.
-func (c Config) Forward(b *graph.Builder, tokens *graph.Value) *Forward {
-	f := c.Trunk(b, tokens)
+// Forward records the parameters as variables, in the order of Params, and the pass from tokens (B, T) i32 to logits. Activations are in the
+// storage format, and so are the matrices that they are multiplied by, each cast once. The config must be valid.
+func (c Config) Forward(b *graph.Builder, tokens *graph.Value, storage graph.DType) *Forward {
+	f := c.Trunk(b, tokens, storage)
 	f.Logits = c.Head(b, f, f.Final)
 	return f
 }
 
 // Trunk is Forward without the head.
-func (c Config) Trunk(b *graph.Builder, tokens *graph.Value) *Forward {
-	n := &net{b: b, f: &Forward{Params: map[string]*graph.Value{}}}
+func (c Config) Trunk(b *graph.Builder, tokens *graph.Value, storage graph.DType) *Forward {
+	n := &net{b: b, f: &Forward{Params: map[string]*graph.Value{}, storage: storage}}
 	n.c, n.pos = c.valid()
 	for _, p := range n.c.Params() {
 		n.f.Params[p.Name] = b.Var(p.Name, graph.F32, p.Shape...)
 	}
-	x := b.Embedding(n.param(nameEmbedding), tokens)
+	x := b.EmbeddingAs(n.param(nameEmbedding), tokens, storage)
 	if n.c.EmbedNorm {
 		x = n.norm("embed_norm", x, nameEmbedNorm, nil)
 	}
 	n.f.Hidden = append(n.f.Hidden, x)
 	for i := range n.c.NLayers {
+		n.castMatrices(i)
 		from := len(b.Nodes())
 		x = n.block(i, x)
 		n.f.blocks = append(n.f.blocks, b.Nodes()[from:])
@@ -66,6 +70,18 @@ func (n *net) param(name string) *graph.Value {
 		panic(fmt.Sprintf("model: no parameter %q", name))
 	}
 	return v
+}
+
+// matrix is a parameter as products read it.
+func (n *net) matrix(name string) *graph.Value { return n.b.Stored(n.param(name), n.f.storage) }
+
+// castMatrices casts those of a block together: nodes in a row that do not need each other share a barrier.
+func (n *net) castMatrices(i int) {
+	for _, p := range n.c.Params() {
+		if p.Role == RoleMatrix && strings.HasPrefix(p.Name, layerName(i, "")) {
+			n.matrix(p.Name)
+		}
+	}
 }
 
 // gain is a norm's parameter, nil where gains are frozen.
@@ -88,7 +104,7 @@ func (n *net) norm(scope string, x *graph.Value, gain string, addend *graph.Valu
 // linear is addend + x Wᵀ with the projection name of the module whose parameters' names begin with prefix.
 func (n *net) linear(prefix, name string, x, addend *graph.Value) *graph.Value {
 	defer n.b.Scope(name)()
-	return n.b.Linear(x, n.param(prefix+name+".weight"), addend)
+	return n.b.Linear(x, n.matrix(prefix+name+".weight"), addend)
 }
 
 func (n *net) block(i int, x *graph.Value) *graph.Value {

@@ -184,7 +184,7 @@ func (c Config) Head(b *graph.Builder, f *Forward, rows *graph.Value) *graph.Val
 	c, _ = c.valid()
 	h := &head{c: c, b: b, f: f}
 	defer b.Scope("head")()
-	logits := b.Linear(rows, h.weights(), nil)
+	logits := b.Linear(rows, b.Stored(h.weights(), f.storage), nil)
 	if c.LogitSoftcap > 0 {
 		logits = b.SoftCap(logits, float32(c.LogitSoftcap))
 	}

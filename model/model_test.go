@@ -53,7 +53,7 @@ func allCombinations(f func(c model.Config)) {
 
 func forward(c model.Config) (*graph.Program, *model.Forward) {
 	b := graph.NewBuilder()
-	f := c.Forward(b, b.Input("tokens", graph.I32, 2, c.SeqLen))
+	f := c.Forward(b, b.Input("tokens", graph.I32, 2, c.SeqLen), graph.F32)
 	b.Output("logits", f.Logits)
 	return b.Build("forward"), f
 }

@@ -14,6 +14,7 @@ layout(binding = 4) readonly buffer B4 { float lr, beta1, beta2, eps, weight_dec
 layout(binding = 5) readonly buffer B5 { float clip; };
 
 void main() {
+  if (clip == 0.0) return; // a step that is left out
   float keep = 1.0 - lr * value * weight_decay; // value is the tensor's multiplier of the decay
   EACH(i) {
     float gi = clip * g[i];

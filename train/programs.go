@@ -12,11 +12,12 @@ import (
 
 // Names of the programs' inputs, outputs and variables. Parameters are variables under their own names.
 const (
-	InputTokens   = "tokens"    // (B, T) i32
-	InputTargets  = "targets"   // (B, T) i32; graph.IgnoreTarget leaves a position out
-	InputInvCount = "inv_count" // (1) f32: 1 / the number of targets kept in the whole step, over all its micro-batches
-	InputHyper    = "hyper"     // (graph.HyperLen) f32
-	InputRows     = "rows"      // (B) i32: which positions LogitsProgram gives, sequence*T + position
+	InputTokens   = "tokens"     // (B, T) i32
+	InputTargets  = "targets"    // (B, T) i32; graph.IgnoreTarget leaves a position out
+	InputInvCount = "inv_count"  // (1) f32: 1 / the number of targets kept in the whole step, over all its micro-batches
+	InputHyper    = "hyper"      // (graph.HyperLen) f32
+	InputScale    = "loss_scale" // (1) f32: what the gradients of programs in f16 are times; others have no such input
+	InputRows     = "rows"       // (B) i32: which positions LogitsProgram gives, sequence*T + position
 
 	OutputLoss     = "loss"      // (1) f32: the sum of the losses times inv_count, z-loss included
 	OutputGradNorm = "grad_norm" // (1) f32: of all gradients together, before clipping
@@ -67,6 +68,9 @@ type ProgramOptions struct {
 	Recompute model.Recompute
 	// ChunkRows is how many tokens have their logits in memory at a time, a multiple of model.RowsUnit. 0: what model.LossOptions says.
 	ChunkRows int
+	// Storage is the format of activations and their gradients: f32, bf16 or f16. Matrices are cast to it once a program; parameters, their gradients and
+	// moments are f32.
+	Storage graph.DType
 	// Grads makes StepProgram give more outputs, for tests and diagnostics: "logits", "grad."+parameter (not clipped), and the activations "act.hidden.0" to
 	// "act.hidden.N", "act.final" (B, T, D), and for each block i "act.layers.i.q_rope" (B, T, H*h), "act.layers.i.k_rope" (B, T, K*h)
 	// and "act.layers.i.lse" (B, H, T).
@@ -82,6 +86,8 @@ func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, e
 		o.SeqLen = cfg.SeqLen
 	}
 	switch {
+	case o.Storage == graph.I32:
+		return cfg, o, errors.New("storage: i32 is not possible: use f32, bf16 or f16")
 	case o.Batch < 1:
 		return cfg, o, fmt.Errorf("batch: %d is too small: use at least 1", o.Batch)
 	case o.SeqLen < 1:
@@ -118,16 +124,26 @@ func newPass(cfg model.Config, o ProgramOptions, zloss float32) *pass {
 	tokens := b.Input(InputTokens, graph.I32, o.Batch, o.SeqLen)
 	targets := b.Input(InputTargets, graph.I32, o.Batch, o.SeqLen)
 	invCount := b.Input(InputInvCount, graph.F32, 1)
-	p := &pass{cfg: cfg, b: b, f: cfg.Trunk(b, tokens), targets: targets, invCount: invCount}
+	p := &pass{cfg: cfg, b: b, f: cfg.Trunk(b, tokens, o.Storage), targets: targets, invCount: invCount}
 	p.loss = model.LossOptions{ZLoss: zloss, ChunkRows: o.ChunkRows, Logits: o.Grads}
 	p.f.Recompute(b, o.Recompute)
 	return p
 }
 
-// backward records the loss and its gradients for all parameters, added into into's accumulators where it has them.
-func (p *pass) backward(into map[*graph.Value]*graph.Value) ([]*graph.Value, error) {
-	seed := p.b.Fill(p.b.Temp("seed", graph.F32, 1), 1)
-	loss, grads, err := p.cfg.LossAndGrads(p.b, p.f, p.targets, p.invCount, seed, into, p.loss)
+// lossScale is an input of programs in f16, below whose smallest numbers most gradients would be; nil in others.
+func (o ProgramOptions) lossScale(b *graph.Builder) *graph.Value {
+	if o.Storage != graph.F16 {
+		return nil
+	}
+	return b.Input(InputScale, graph.F32, 1)
+}
+
+// backward records the loss and its gradients times the scale (nil for 1) for all parameters, added into into's accumulators where it has them.
+func (p *pass) backward(scale *graph.Value, into map[*graph.Value]*graph.Value) ([]*graph.Value, error) {
+	if scale == nil {
+		scale = p.b.Fill(p.b.Temp("seed", graph.F32, 1), 1)
+	}
+	loss, grads, err := p.cfg.LossAndGrads(p.b, p.f, p.targets, p.invCount, scale, into, p.loss)
 	if err == nil {
 		p.b.Output(OutputLoss, loss)
 	}
@@ -142,7 +158,8 @@ func StepProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	}
 	p := newPass(cfg, o, o.ZLoss)
 	params := cfg.Params()
-	grads, err := p.backward(nil)
+	scale := o.lossScale(p.b)
+	grads, err := p.backward(scale, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +167,7 @@ func StepProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	for i, q := range params {
 		values[i] = p.f.Params[q.Name]
 	}
-	update(p.b, o, params, values, grads)
+	update(p.b, o, params, values, grads, scale)
 	if o.Grads {
 		p.expose(params, grads)
 	}
@@ -169,7 +186,7 @@ func AccumulateProgram(cfg model.Config, o ProgramOptions) (*graph.Program, erro
 	for _, q := range params {
 		into[p.f.Params[q.Name]] = p.b.Var(PrefixGrad+q.Name, graph.F32, q.Shape...)
 	}
-	if _, err := p.backward(into); err != nil {
+	if _, err := p.backward(o.lossScale(p.b), into); err != nil {
 		return nil, err
 	}
 	return p.b.Build("accumulate"), nil
@@ -190,7 +207,7 @@ func ApplyProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	for i, q := range params {
 		grads[i] = b.Var(PrefixGrad+q.Name, graph.F32, q.Shape...)
 	}
-	update(b, o, params, values, grads)
+	update(b, o, params, values, grads, o.lossScale(b))
 	for _, g := range grads {
 		b.Fill(g, 0)
 	}
@@ -219,14 +236,18 @@ func LogitsProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	b := graph.NewBuilder()
 	tokens := b.Input(InputTokens, graph.I32, o.Batch, o.SeqLen)
 	rows := b.Input(InputRows, graph.I32, o.Batch)
-	f := cfg.Trunk(b, tokens)
+	f := cfg.Trunk(b, tokens, o.Storage)
 	final := b.View(f.Final, 0, o.Batch*o.SeqLen, cfg.DModel)
-	b.Output(OutputLogits, cfg.Head(b, f, b.Embedding(final, rows)))
+	logits := cfg.Head(b, f, b.Embedding(final, rows))
+	if logits.DType() != graph.F32 {
+		logits = b.Cast(logits, graph.F32)
+	}
+	b.Output(OutputLogits, logits)
 	return b.Build("logits"), nil
 }
 
-// update clips the gradients by their norm together and updates the parameters.
-func update(b *graph.Builder, o ProgramOptions, params []model.Param, values, grads []*graph.Value) {
+// update clips the gradients by their norm together and updates the parameters. The gradients are times a scale, unless it is nil.
+func update(b *graph.Builder, o ProgramOptions, params []model.Param, values, grads []*graph.Value, scale *graph.Value) {
 	hyper := b.Input(InputHyper, graph.F32, graph.HyperLen)
 	m, v := make([]*graph.Value, len(params)), make([]*graph.Value, len(params))
 	for i, q := range params {
@@ -237,7 +258,7 @@ func update(b *graph.Builder, o ProgramOptions, params []model.Param, values, gr
 	for i, g := range grads {
 		b.SumSquares(g, b.View(partials, i*graph.SumSquaresParts, graph.SumSquaresParts))
 	}
-	norm, clip := b.ClipNorm(partials, o.MaxNorm)
+	norm, clip := b.ClipNorm(partials, scale, o.MaxNorm)
 	b.Output(OutputGradNorm, norm)
 	for i, q := range params {
 		var attr graph.AdamWAttr

@@ -63,6 +63,7 @@ func allCases(o Options) ([]testCase, error) {
 	list = append(list, contractCases()...)
 	list = append(list, hazardCases()...)
 	list = append(list, modelCases()...)
+	list = append(list, narrowModelCases()...)
 	list = append(list, invariantCases()...)
 	again, err := recomputeCases()
 	if err != nil {

@@ -70,13 +70,13 @@ func modelCases() []testCase {
 		scenarioCase("block", "peri rms GQA swiglu 2x33x64", func() (scenario, error) {
 			c := model.Default()
 			c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.NKVHeads, c.DFF, c.SeqLen = 17, 64, 1, 4, 2, 96, 33
-			return block(c.Normalize(), 2)
+			return block(c.Normalize(), 2, graph.F32)
 		}),
 		scenarioCase("block", "post layernorm gelu soft cap 3x17x30", func() (scenario, error) {
 			c := model.Default()
 			c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.NKVHeads, c.HeadDim, c.DFF, c.SeqLen = 17, 30, 1, 3, 1, 10, 41, 17
 			c.Placement, c.Norm, c.QKNorm, c.MLP, c.AttnSoftcap = "post", model.NormLayer, model.QKNormLayerNorm, model.MLPGELU, 3
-			return block(c.Normalize(), 3)
+			return block(c.Normalize(), 3, graph.F32)
 		}),
 	}
 	for _, s := range []struct {
@@ -116,11 +116,11 @@ func scenarioCase(group, name string, make func() (scenario, error)) testCase {
 }
 
 // block is one block's output and the gradient of a random linear form of it.
-func block(c model.Config, batch int) (scenario, error) {
+func block(c model.Config, batch int, storage graph.DType) (scenario, error) {
 	c.FinalNorm = false
 	b := graph.NewBuilder()
 	tokens := b.Input("tokens", graph.I32, batch, c.SeqLen)
-	f := c.Trunk(b, tokens)
+	f := c.Trunk(b, tokens, storage)
 	y := f.Hidden[1]
 	b.Output("y", y)
 	columns, rows := b.Var("columns", graph.F32, 1, c.DModel), b.Var("rows", graph.F32, batch*c.SeqLen, 1)
@@ -159,7 +159,7 @@ func block(c model.Config, batch int) (scenario, error) {
 			see(name, m[0].Get(name))
 		}
 	}
-	return scenario{programs: []*graph.Program{b.Build("block")}, run: run}, nil
+	return scenario{programs: []*graph.Program{b.Build("block")}, run: run, storage: storage}, nil
 }
 
 // steps are three whole steps, with every gradient of each and the parameters in the end.
@@ -183,7 +183,7 @@ func (t training) steps() (scenario, error) {
 			see(q.Name+" after", m[0].Get(q.Name))
 		}
 	}
-	return scenario{programs: []*graph.Program{p}, run: run}, err
+	return scenario{programs: []*graph.Program{p}, run: run, storage: t.storage}, err
 }
 
 // sameBits runs three steps twice from the start, on two compilations of the program, and compares every bit that is left.
@@ -229,10 +229,12 @@ func (t training) accumulated() (scenario, error) {
 				m[0].Set("tokens", tokens[i*seq:(i+1)*seq])
 				m[0].Set("targets", targets[i*seq:(i+1)*seq])
 				m[0].Set("inv_count", []float64{1 / float64(len(targets))})
+				t.setScale(m[0], 1024)
 				must(m[0].Run())
 				loss += m[0].Get("loss")[0]
 			}
 			m[1].Set("hyper", hyper(step+1, 3e-3, 0.9, 0.95, 1e-8, 0.1))
+			t.setScale(m[1], 1024)
 			must(m[1].Run())
 			see(fmt.Sprintf("loss of step %d", step+1), []float64{loss})
 			see(fmt.Sprintf("grad_norm of step %d", step+1), m[1].Get("grad_norm"))
@@ -242,7 +244,7 @@ func (t training) accumulated() (scenario, error) {
 			see("grad."+p.Name+" cleared", m[1].Get("grad."+p.Name))
 		}
 	}
-	return scenario{programs: []*graph.Program{micro, half.apply()}, run: run}, err
+	return scenario{programs: []*graph.Program{micro, half.apply()}, run: run, storage: t.storage}, err
 }
 
 // evaluated submits an evaluation after each step without waiting for the step.
@@ -263,7 +265,7 @@ func (t training) evaluated() (scenario, error) {
 			see(fmt.Sprintf("evaluation after step %d", step+1), m[1].Get("loss"))
 		}
 	}
-	return scenario{programs: []*graph.Program{p, t.eval()}, run: run}, err
+	return scenario{programs: []*graph.Program{p, t.eval()}, run: run, storage: t.storage}, err
 }
 
 const (
@@ -292,5 +294,5 @@ func (t training) curve() (scenario, error) {
 			}
 		}
 	}
-	return scenario{programs: []*graph.Program{p}, run: run, samples: curveSamples}, err
+	return scenario{programs: []*graph.Program{p}, run: run, samples: curveSamples, storage: t.storage}, err
 }

@@ -38,11 +38,17 @@ func clipNormCases() []opCase {
 		name  string
 		shape []int
 		limit float32
-		above bool // the norm is over the limit
-	}{{"never", []int{64}, 0, false}, {"below", []int{3, 64}, 1000, false}, {"above", []int{64}, 1, true}, {"above", []int{37, 64}, 0.5, true}} {
+		scale bool
+	}{{"never", []int{64}, 0, false}, {"below", []int{3, 64}, 1000, false}, {"above", []int{64}, 1, false}, {"above", []int{37, 64}, 0.5, false},
+		{"never", []int{7}, 0, true}, {"below", []int{64}, 1000, true}, {"above", []int{5, 64}, 1e-3, true},
+	} {
 		c := opCase{name: dims(s.shape...) + " " + s.name, attr: graph.ClipNormAttr{MaxNorm: s.limit}, special: true,
-			in: []tensor{f32(s.shape...).with(uniform(0, 2))}, out: []tensor{f32(1), f32(1)}}
+			in: []tensor{f32(s.shape...).with(uniform(0, 2)), {}}, out: []tensor{f32(1), f32(1)}}
 		c.extra = []variant{{name: "zeros", set: scaleBy(0, 0)}, {name: "1e30", set: scaleBy(1e30, 0)}, {name: "1e-30", set: scaleBy(1e-30, 0)}}
+		if s.scale {
+			c.name += " scale"
+			c.in[1] = f32(1).with(uniform(2, 1<<16))
+		}
 		list = append(list, c)
 	}
 	return list
@@ -50,17 +56,29 @@ func clipNormCases() []opCase {
 
 func clipNormBound(n *graph.Node, in, out [][]num) {
 	limit := float64(graph.AttrOf[graph.ClipNormAttr](n).MaxNorm)
-	norm := sumNum(in[0]...).sqrt()
-	out[0][0], out[1][0] = norm, exact(1)
-	if limit == 0 {
-		return
+	scale := exact(1)
+	if in[1] != nil {
+		scale = in[1][0]
 	}
-	switch f := exact(limit).div(norm.add(num{1e-6, 1e-6 * unit})); {
-	case f.v-f.e > 1: // surely below the limit
-	case f.v > 1:
-		out[1][0].e = f.e
-	default:
-		out[1][0] = f
+	norm := sumNum(in[0]...).sqrt().div(scale)
+	factor := exact(1)
+	switch {
+	case math.IsNaN(norm.v) || math.IsInf(norm.v, 0):
+		factor = exact(0)
+	case math.IsInf(norm.e, 0):
+		factor.e = math.Inf(1)
+	case limit != 0:
+		switch f := exact(limit).div(norm.add(num{1e-6, 1e-6 * unit})); {
+		case f.v-f.e > 1: // surely below the limit
+		case f.v > 1:
+			factor.e = f.e
+		default:
+			factor = f
+		}
+	}
+	out[0][0], out[1][0] = norm, factor
+	if in[1] != nil && factor.v != 0 {
+		out[1][0] = factor.div(scale)
 	}
 }
 
@@ -111,6 +129,10 @@ func adamWBound(n *graph.Node, in, out [][]num) {
 	beta1, beta2 := hyper[graph.HyperBeta1], hyper[graph.HyperBeta2]
 	for i := range in[0] {
 		p, m, v, g := in[0][i], in[1][i], in[2][i], in[3][i].mul(clip)
+		if clip.v == 0 {
+			out[0][i], out[1][i], out[2][i] = p, m, v
+			continue
+		}
 		m = dotNum([]num{beta1, one.sub(beta1)}, []num{m, g})
 		v = dotNum([]num{beta2, one.sub(beta2)}, []num{v, g.mul(g)})
 		root := v.div(hyper[graph.HyperBias2]).sqrt().add(hyper[graph.HyperEps])

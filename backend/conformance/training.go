@@ -18,6 +18,7 @@ type training struct {
 
 	recompute model.Recompute
 	chunkRows int
+	storage   graph.DType // of activations; f16 has a loss scale
 }
 
 // forward records the trunk and gives what the loss needs: it is the mean over the kept targets.
@@ -25,15 +26,26 @@ func (t training) forward(b *graph.Builder) (f *model.Forward, targets, invCount
 	tokens := b.Input("tokens", graph.I32, t.batch, t.config.SeqLen)
 	targets = b.Input("targets", graph.I32, t.batch, t.config.SeqLen)
 	invCount = b.Input("inv_count", graph.F32, 1)
-	f = t.config.Trunk(b, tokens)
+	f = t.config.Trunk(b, tokens, t.storage)
 	f.Recompute(b, t.recompute)
 	return f, targets, invCount
 }
 
-// forwardBackward records the loss and the gradients of all parameters, in their order. With full, f.Logits are there in any case.
-func (t training) forwardBackward(b *graph.Builder, full bool, into func(f *model.Forward) map[*graph.Value]*graph.Value) (*model.Forward, []*graph.Value, error) {
+// lossScale is what multiplies all gradients, nil where nothing does.
+func (t training) lossScale(b *graph.Builder) *graph.Value {
+	if t.storage != graph.F16 {
+		return nil
+	}
+	return b.Input("loss_scale", graph.F32, 1)
+}
+
+// forwardBackward records the loss and the gradients of all parameters times the scale, in their order. With full, f.Logits are there in any case.
+func (t training) forwardBackward(b *graph.Builder, scale *graph.Value, full bool, into func(f *model.Forward) map[*graph.Value]*graph.Value) (*model.Forward, []*graph.Value, error) {
 	f, targets, invCount := t.forward(b)
-	seed := b.Fill(b.Temp("seed", graph.F32, 1), 1)
+	seed := scale
+	if seed == nil {
+		seed = b.Fill(b.Temp("seed", graph.F32, 1), 1)
+	}
 	loss, grads, err := t.config.LossAndGrads(b, f, targets, invCount, seed, into(f), t.loss(full))
 	if err == nil {
 		b.Output("loss", loss)
@@ -46,13 +58,13 @@ func (t training) loss(logits bool) model.LossOptions {
 }
 
 // update records clipping and AdamW.
-func (t training) update(b *graph.Builder, values, grads []*graph.Value) {
+func (t training) update(b *graph.Builder, values, grads []*graph.Value, scale *graph.Value) {
 	hyper := b.Input("hyper", graph.F32, graph.HyperLen)
 	partials := b.Temp("partials", graph.F32, len(grads), graph.SumSquaresParts)
 	for i, g := range grads {
 		b.SumSquares(g, b.View(partials, i*graph.SumSquaresParts, graph.SumSquaresParts))
 	}
-	norm, clip := b.ClipNorm(partials, t.maxNorm)
+	norm, clip := b.ClipNorm(partials, scale, t.maxNorm)
 	b.Output("grad_norm", norm)
 	for i, p := range t.config.Params() {
 		m, v := b.Var("adam.m."+p.Name, graph.F32, p.Shape...), b.Var("adam.v."+p.Name, graph.F32, p.Shape...)
@@ -67,7 +79,8 @@ func (t training) update(b *graph.Builder, values, grads []*graph.Value) {
 // step is a whole training step. With full, logits, gradients and activations are outputs too.
 func (t training) step(full bool) (*graph.Program, error) {
 	b := graph.NewBuilder()
-	f, grads, err := t.forwardBackward(b, full, func(*model.Forward) map[*graph.Value]*graph.Value { return nil })
+	scale := t.lossScale(b)
+	f, grads, err := t.forwardBackward(b, scale, full, func(*model.Forward) map[*graph.Value]*graph.Value { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +88,7 @@ func (t training) step(full bool) (*graph.Program, error) {
 	for _, p := range t.config.Params() {
 		values = append(values, f.Params[p.Name])
 	}
-	t.update(b, values, grads)
+	t.update(b, values, grads, scale)
 	if full {
 		t.expose(b, f, grads)
 	}
@@ -102,7 +115,7 @@ func (t training) expose(b *graph.Builder, f *model.Forward, grads []*graph.Valu
 // accumulate adds a micro-batch's gradients to the variables "grad."+name.
 func (t training) accumulate() (*graph.Program, error) {
 	b := graph.NewBuilder()
-	_, _, err := t.forwardBackward(b, false, func(f *model.Forward) map[*graph.Value]*graph.Value {
+	_, _, err := t.forwardBackward(b, t.lossScale(b), false, func(f *model.Forward) map[*graph.Value]*graph.Value {
 		into := map[*graph.Value]*graph.Value{}
 		for _, p := range t.config.Params() {
 			into[f.Params[p.Name]] = b.Var("grad."+p.Name, graph.F32, p.Shape...)
@@ -123,7 +136,7 @@ func (t training) apply() *graph.Program {
 		values = append(values, b.Var(p.Name, graph.F32, p.Shape...))
 		grads = append(grads, b.Var("grad."+p.Name, graph.F32, p.Shape...))
 	}
-	t.update(b, values, grads)
+	t.update(b, values, grads, t.lossScale(b))
 	for _, g := range grads {
 		b.Fill(g, 0)
 	}
@@ -158,4 +171,12 @@ func (t training) feed(m machine, tokens, targets []int32) {
 	m.Set("tokens", tokens)
 	m.Set("targets", targets)
 	m.Set("inv_count", []float64{1 / float64(kept)})
+	t.setScale(m, 1024)
+}
+
+// setScale feeds the loss scale of a program that has one.
+func (t training) setScale(m machine, scale float64) {
+	if t.storage == graph.F16 {
+		m.Set("loss_scale", []float64{scale})
+	}
 }

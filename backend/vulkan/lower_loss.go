@@ -74,10 +74,10 @@ type clipNormPush struct {
 	MaxNorm float32
 }
 
-func lowerClipNorm(_ *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	partials := n.In[0]
+func lowerClipNorm(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	partials, scale := n.In[0], n.In[1]
 	return []dispatch{{
-		kernel: "clip_norm", push: clipNormPush{uint32(partials.Elems()), graph.AttrOf[graph.ClipNormAttr](n).MaxNorm},
-		bind: []*graph.Value{partials, n.Out[0], n.Out[1]}, groups: [3]uint32{1, 1, 1},
+		kernel: "clip_norm", spec: []uint32{uint32(d.threads()), flag(scale != nil)}, push: clipNormPush{uint32(partials.Elems()), graph.AttrOf[graph.ClipNormAttr](n).MaxNorm},
+		bind: []*graph.Value{partials, scale, n.Out[0], n.Out[1]}, groups: [3]uint32{1, 1, 1},
 	}}, nil
 }

@@ -80,7 +80,7 @@ func everyOp(t *testing.T) *graph.Program {
 	grads, err := b.Grad(loss, one, []*graph.Value{table, gain, one}, nil)
 	require.NoError(t, err)
 	partials := b.SumSquares(grads[0], nil)
-	_, clip := b.ClipNorm(partials, 1)
+	_, clip := b.ClipNorm(partials, one, 1)
 	p, m, v := b.Var("p", graph.F32, 4000, 96), b.Var("m", graph.F32, 4000, 96), b.Var("v", graph.F32, 4000, 96)
 	b.AdamW(p, m, v, grads[0], in("hyper", graph.HyperLen), clip, graph.AdamWAttr{Decay: 1})
 	narrow := b.Cast(x, graph.BF16)

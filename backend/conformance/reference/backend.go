@@ -116,8 +116,8 @@ func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable
 			run(n, in, out)
 		}
 		for i, v := range n.Out {
-			for j, x := range out[i] {
-				out[i][j] = Round(x, v.DType())
+			if v != nil && v.DType() == graph.F32 {
+				roundAll(out[i], graph.F32)
 			}
 		}
 	}

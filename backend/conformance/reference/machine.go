@@ -12,7 +12,7 @@ import (
 // are float64 too. Views share storage with their base.
 type Machine struct {
 	// Hook, if set, is called in place of each node, with the storage of its operands (nil where one is absent); run is what
-	// the machine would do. It may round, watch, or spoil what a node computes.
+	// the machine would do. It may round, watch, or spoil what a node computes. What is written to narrow values is rounded after it.
 	Hook func(n *graph.Node, in, out [][]float64, run Kernel)
 
 	prog    *graph.Program
@@ -120,28 +120,24 @@ func (m *Machine) Run() error {
 			return fmt.Errorf("reference: no kernel for %s", n)
 		}
 		in, out := m.operands(n.In), m.operands(n.Out)
-		run := rounded(kernels[n.Op])
+		run := kernels[n.Op]
 		if m.Hook != nil {
 			m.Hook(n, in, out, run)
-			continue
+		} else {
+			run(n, in, out)
 		}
-		run(n, in, out)
+		for i, v := range n.Out {
+			if v != nil && v.DType().Size() == 2 {
+				roundAll(out[i], v.DType())
+			}
+		}
 	}
 	return nil
 }
 
-// rounded is a kernel that rounds what it writes to narrow values.
-func rounded(run Kernel) Kernel {
-	return func(n *graph.Node, in, out [][]float64) {
-		run(n, in, out)
-		for i, v := range n.Out {
-			if v == nil || v.DType() != graph.BF16 && v.DType() != graph.F16 {
-				continue
-			}
-			for j, x := range out[i] {
-				out[i][j] = Round(x, v.DType())
-			}
-		}
+func roundAll(x []float64, d graph.DType) {
+	for i := range x {
+		x[i] = Round(x[i], d)
 	}
 }
 

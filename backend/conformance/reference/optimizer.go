@@ -19,20 +19,26 @@ func sumSquares(_ *graph.Node, in, out [][]float64) {
 	}
 }
 
-// norm = sqrt(sum of partials); factor = 1, or max / (norm + 1e-6) where that norm is above max.
+// norm = sqrt(sum of partials) / scale; factor = 1, or max / (norm + 1e-6) where that norm is above max, or 0 where it is not finite; over scale.
 func clipNorm(n *graph.Node, in, out [][]float64) {
 	limit := float64(graph.AttrOf[graph.ClipNormAttr](n).MaxNorm)
 	s := 0.0
 	for _, v := range in[0] {
 		s += v
 	}
-	norm := math.Sqrt(s)
+	scale := 1.0
+	if in[1] != nil {
+		scale = in[1][0]
+	}
+	norm := math.Sqrt(s) / scale
 	out[0][0] = norm
 	switch {
+	case math.IsNaN(norm) || math.IsInf(norm, 0):
+		out[1][0] = 0
 	case limit == 0 || norm+1e-6 <= limit:
-		out[1][0] = 1
+		out[1][0] = 1 / scale
 	default:
-		out[1][0] = limit / (norm + 1e-6)
+		out[1][0] = limit / (norm + 1e-6) / scale
 	}
 }
 
@@ -41,6 +47,10 @@ func adamW(n *graph.Node, in, out [][]float64) {
 	lr, beta1, beta2 := hyper[graph.HyperLR], hyper[graph.HyperBeta1], hyper[graph.HyperBeta2]
 	decay := float64(graph.AttrOf[graph.AdamWAttr](n).Decay) * hyper[graph.HyperWeightDecay]
 	for i := range in[0] {
+		if clip == 0 {
+			out[0][i], out[1][i], out[2][i] = in[0][i], in[1][i], in[2][i]
+			continue
+		}
 		p, m, v, g := in[0][i], in[1][i], in[2][i], in[3][i]*clip
 		p *= 1 - lr*decay
 		m = beta1*m + (1-beta1)*g
