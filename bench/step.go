@@ -36,6 +36,7 @@ type Step struct {
 	Placement    string  `json:"placement"`
 	QKNorm       string  `json:"qk_norm"`
 	Recompute    string  `json:"recompute"`
+	Precision    string  `json:"precision"`
 	Device       string  `json:"device"`
 	Threads      int     `json:"threads,omitempty"` // of the CPU
 	Params       int     `json:"params"`
@@ -66,6 +67,7 @@ type Model struct {
 	Name      string
 	Config    model.Config
 	Recompute model.Recompute
+	Precision string // as in train.Config; empty: f32
 }
 
 // Steps trains models in turns, one step of each and then the next of each, and measures. It ends with ctx's error when that is done.
@@ -148,15 +150,22 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 	return steps, nil
 }
 
-func (m Model) programs(o StepOptions) ([]*graph.Program, error) {
-	return train.StepperPrograms(m.Config, train.ProgramOptions{Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1, Recompute: m.Recompute}, 1)
+func (m Model) programs(dev backend.Backend, o StepOptions) ([]*graph.Program, graph.DType, error) {
+	storage, err := train.Storage(cmp.Or(m.Precision, graph.F32.String()), dev.Info().Kind)
+	if err != nil {
+		return nil, 0, err
+	}
+	programs, err := train.StepperPrograms(m.Config, train.ProgramOptions{
+		Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1, Recompute: m.Recompute, Storage: storage,
+	}, 1)
+	return programs, storage, err
 }
 
 // fits returns an error if a device has no room for all models together.
 func fits(dev backend.Backend, models []Model, o StepOptions) error {
 	var need train.Memory
 	for _, m := range models {
-		programs, err := m.programs(o)
+		programs, _, err := m.programs(dev, o)
 		if err != nil {
 			return err
 		}
@@ -178,7 +187,7 @@ type trainee struct {
 }
 
 func newTrainee(ctx context.Context, dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
-	programs, err := m.programs(o)
+	programs, storage, err := m.programs(dev, o)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +196,8 @@ func newTrainee(ctx context.Context, dev backend.Backend, m Model, o StepOptions
 	t := &trainee{
 		programs: programs, cfg: cfg, rand: rng.New(1, "bench"), batch: train.Batch{Tokens: make([]int32, tokens), Targets: make([]int32, tokens)},
 		result: Step{
-			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Recompute: string(cmp.Or(m.Recompute, model.RecomputeNone)), Device: dev.Info().String(), Params: cfg.NumParams(),
+			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Recompute: string(cmp.Or(m.Recompute, model.RecomputeNone)),
+			Precision: storage.String(), Device: dev.Info().String(), Params: cfg.NumParams(),
 			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps,
 		},
 	}

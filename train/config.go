@@ -34,6 +34,10 @@ type Config struct {
 	Clip        float64   `yaml:"clip"`         // largest norm of the gradient; 0: not clipped
 	ZLoss       float64   `yaml:"z_loss"`       // coefficient of log² Z (Chowdhery et al. 2022); 0: off
 
+	Precision      string  `yaml:"precision"`        // of activations: PrecisionAuto, f32, bf16 or f16
+	LossScale      float64 `yaml:"loss_scale"`       // in f16, what gradients are times in the first step
+	LossScaleSteps int     `yaml:"loss_scale_steps"` // steps without an overflow after which it is doubled
+
 	Recompute model.Recompute `yaml:"recompute"` // which activations the backward pass computes again, to save memory
 
 	Seed uint64 `yaml:"seed"` // of the initial parameters, the data's order and the samples
@@ -125,6 +129,7 @@ func FromPreset(name string) (Config, error) {
 		SeqLen: m.SeqLen, Batch: r.batch, Accumulation: r.accumulation, Steps: r.steps,
 		LR: r.lr, MinLR: -1, Warmup: -1, Schedule: ScheduleCosine,
 		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: r.weightDecay, Decay: DecayMatrices, Clip: 1, Recompute: model.RecomputeNone,
+		Precision: PrecisionAuto, LossScale: defaultLossScale, LossScaleSteps: defaultScaleGrowth,
 		EvalEvery: -1, EvalBatches: r.evalBatches, SampleEvery: -1, SampleTokens: 48,
 		Seed: 1, Device: "auto",
 	}, nil
@@ -189,7 +194,7 @@ func (c Config) checkCounts() error {
 		{"seq_len", c.SeqLen, 1}, {"batch", c.Batch, 1}, {"accumulation", c.Accumulation, 1}, {"steps", c.Steps, 1},
 		{"warmup", c.Warmup, 0}, {"eval_every", c.EvalEvery, 0}, {"eval_batches", c.EvalBatches, 0},
 		{"sample_every", c.SampleEvery, 0}, {"sample_tokens", c.SampleTokens, 1},
-		{"data.vocab_size", c.Data.VocabSize, minVocab},
+		{"data.vocab_size", c.Data.VocabSize, minVocab}, {"loss_scale_steps", c.LossScaleSteps, 1},
 	} {
 		if n.value < n.least {
 			return badKey(n.key, "%d is too small: use at least %d", n.value, n.least)
@@ -224,6 +229,9 @@ func (c Config) checkNumbers() error {
 			return badKey(n.key, "%g is not possible: use a positive number", n.value)
 		}
 	}
+	if !(c.LossScale >= leastLossScale && c.LossScale <= largestLossScale) {
+		return badKey("loss_scale", "%g is not possible: use a number from %g to %d, such as %d", c.LossScale, leastLossScale, largestLossScale, defaultLossScale)
+	}
 	if c.MinLR > c.LR {
 		return badKey("min_lr", "%g is over lr %g: lower it, or use -1 for lr/10", c.MinLR, c.LR)
 	}
@@ -246,6 +254,7 @@ func (c Config) checkNames() error {
 		{"schedule", c.Schedule, []string{ScheduleCosine, ScheduleConstant}},
 		{"decay", string(c.Decay), []string{string(DecayMatrices), string(DecayMatricesNoEmbedding), string(DecayAll)}},
 		{"recompute", string(c.Recompute), model.RecomputeNames()},
+		{"precision", c.Precision, PrecisionNames()},
 		{"data.tokenizer", c.Data.Tokenizer, []string{TokenizerAuto, TokenizerByte, TokenizerBPE}},
 	} {
 		if !slices.Contains(n.known, n.value) {

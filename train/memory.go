@@ -67,8 +67,10 @@ func (c Config) checkFit(info backend.Info) error {
 	if _, _, err := c.programOptions().check(m); err != nil {
 		return badKey("", "%v", err)
 	}
-	tokens, params := 4*int64(c.Batch)*int64(c.SeqLen), 4*int64(m.NumParams())
-	least := Memory{Params: params, Moments: 2 * params, Arena: tokens * int64(m.DModel) * int64(m.NLayers), Inputs: 2 * tokens}
+	tokens, params := int64(c.Batch)*int64(c.SeqLen), 4*int64(m.NumParams())
+	least := Memory{
+		Params: params, Moments: 2 * params, Arena: tokens * int64(c.on(info).storage().Size()) * int64(m.DModel) * int64(m.NLayers), Inputs: 8 * tokens,
+	}
 	if c.Accumulation > 1 {
 		least.Accumulators = params
 	}

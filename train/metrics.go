@@ -18,6 +18,8 @@ type Metrics struct {
 	Evaluated    bool    `json:"-"`            // ValLoss is there: of the parameters after the step
 	LR           float64 `json:"lr"`           // of the step
 	GradNorm     float64 `json:"grad_norm"`    // over all parameters, before clipping
+	LossScale    float64 `json:"loss_scale"`   // of the step, in f16; else 0
+	Skipped      bool    `json:"skipped"`      // gradients overflowed in f16, and the step was left out
 	Tokens       int64   `json:"tokens"`       // read since the first step
 	TokensPerSec float64 `json:"tokens_per_s"` // over the last steps, evaluations and samples left out
 	Elapsed      float64 `json:"elapsed_s"`    // since the first step began, everything included
@@ -33,7 +35,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// MarshalJSON writes a line's object: val_loss only where evaluated, null for what is not finite.
+// MarshalJSON writes a line's object: val_loss only where evaluated, loss_scale and skipped only where they say something, null for what is not finite.
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	var val *number
 	if m.Evaluated {
@@ -45,10 +47,12 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 		ValLoss      *number `json:"val_loss,omitempty"`
 		LR           float64 `json:"lr"`
 		GradNorm     number  `json:"grad_norm"`
+		LossScale    float64 `json:"loss_scale,omitempty"`
+		Skipped      bool    `json:"skipped,omitempty"`
 		Tokens       int64   `json:"tokens"`
 		TokensPerSec number  `json:"tokens_per_s"`
 		Elapsed      number  `json:"elapsed_s"`
-	}{m.Step, number(m.Loss), val, m.LR, number(m.GradNorm), m.Tokens, number(m.TokensPerSec), number(m.Elapsed)})
+	}{m.Step, number(m.Loss), val, m.LR, number(m.GradNorm), m.LossScale, m.Skipped, m.Tokens, number(m.TokensPerSec), number(m.Elapsed)})
 }
 
 // UnmarshalJSON reads a line; what is null becomes NaN.
@@ -59,6 +63,8 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		ValLoss      *float64 `json:"val_loss"`
 		LR           float64  `json:"lr"`
 		GradNorm     *float64 `json:"grad_norm"`
+		LossScale    float64  `json:"loss_scale"`
+		Skipped      bool     `json:"skipped"`
 		Tokens       int64    `json:"tokens"`
 		TokensPerSec float64  `json:"tokens_per_s"`
 		Elapsed      float64  `json:"elapsed_s"`
@@ -72,7 +78,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		}
 		return *f
 	}
-	*m = Metrics{Step: line.Step, Loss: orNaN(line.Loss), LR: line.LR, GradNorm: orNaN(line.GradNorm), Tokens: line.Tokens,
+	*m = Metrics{Step: line.Step, Loss: orNaN(line.Loss), LR: line.LR, GradNorm: orNaN(line.GradNorm), LossScale: line.LossScale, Skipped: line.Skipped, Tokens: line.Tokens,
 		TokensPerSec: line.TokensPerSec, Elapsed: line.Elapsed}
 	if m.Evaluated = line.ValLoss != nil; m.Evaluated {
 		m.ValLoss = *line.ValLoss

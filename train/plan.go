@@ -9,6 +9,7 @@ import (
 // StepPlan is what a training step comes to.
 type StepPlan struct {
 	Recompute model.Recompute `json:"recompute"`
+	Precision string          `json:"precision"`
 	Nodes     int             `json:"nodes"` // of the step's programs
 	FLOPs     int64           `json:"flops"` // of the whole step by graph.Cost, what is computed again too
 	Memory    Memory          `json:"memory"`
@@ -16,11 +17,12 @@ type StepPlan struct {
 
 // PlanStep plans the training step of a config that has been resolved and whose vocabulary is known, without allocating anything.
 func PlanStep(dev backend.Backend, c Config) (StepPlan, error) {
+	c = c.on(dev.Info())
 	programs, err := StepperPrograms(c.Model.Config, c.programOptions(), c.Accumulation)
 	if err != nil {
 		return StepPlan{}, err
 	}
-	p := StepPlan{Recompute: c.Recompute, Memory: MemoryOn(dev, programs...)}
+	p := StepPlan{Recompute: c.Recompute, Precision: c.Precision, Memory: MemoryOn(dev, programs...)}
 	for i, prog := range programs {
 		runs := int64(1)
 		if i == 0 {
@@ -38,6 +40,6 @@ func PlanStep(dev backend.Backend, c Config) (StepPlan, error) {
 // programOptions are those of the run's programs.
 func (c Config) programOptions() ProgramOptions {
 	return ProgramOptions{
-		Batch: c.Batch, SeqLen: c.SeqLen, MaxNorm: float32(c.Clip), ZLoss: float32(c.ZLoss), Decay: c.Decay, Recompute: c.Recompute,
+		Storage: c.storage(), Batch: c.Batch, SeqLen: c.SeqLen, MaxNorm: float32(c.Clip), ZLoss: float32(c.ZLoss), Decay: c.Decay, Recompute: c.Recompute,
 	}
 }

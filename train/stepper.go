@@ -81,8 +81,10 @@ func (h Hyper) bytes() []byte {
 
 // Scalars are what a step gives back.
 type Scalars struct {
-	Loss     float64 // mean over the step's kept targets
-	GradNorm float64 // before clipping
+	Loss      float64 // mean over the step's kept targets
+	GradNorm  float64 // before clipping
+	LossScale float64 // that the step ran with; 0 where programs have none
+	Skipped   bool    // its gradients overflowed with that scale, and the device left it out
 }
 
 // Stepper runs training steps over a store: one program a step, or with more than one micro-batch the accumulate program for
@@ -93,11 +95,14 @@ type Stepper struct {
 	store        backend.Store
 	sums         []graph.Var // the accumulators
 	vocab        int
+	scale        *LossScale // nil where programs have none
+	growth       int        // steps after which it is doubled
 
 	pending    bool // a step is submitted and not read
 	microTick  backend.Ticket
 	applyTick  backend.Ticket
 	partialSum float64 // of the pending step's losses that have been read
+	usedScale  float64 // the pending step's
 }
 
 // StepperPrograms records what a Stepper runs: the step, or accumulate and apply.
@@ -116,7 +121,10 @@ func StepperPrograms(cfg model.Config, o ProgramOptions, accumulation int) ([]*g
 
 // NewStepper compiles StepperPrograms over a store that has their variables.
 func NewStepper(dev backend.Backend, store backend.Store, programs []*graph.Program) (*Stepper, error) {
-	s := &Stepper{store: store, vocab: vocabOf(programs[0])}
+	s := &Stepper{store: store, vocab: vocabOf(programs[0]), growth: defaultScaleGrowth}
+	if programs[0].Input(InputScale) != nil {
+		s.scale = &LossScale{Scale: defaultLossScale}
+	}
 	for _, v := range programs[0].Vars() {
 		if strings.HasPrefix(v.Name, PrefixGrad) {
 			s.sums = append(s.sums, v)
@@ -151,7 +159,12 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 	if kept == 0 {
 		return nil, errors.New("a step has no target to learn from: every one is ignored")
 	}
-	inv, hyper := appendFloat(nil, 1/float64(kept)), h.bytes()
+	inv, scale := appendFloat(nil, 1/float64(kept)), 0.0
+	if s.scale != nil {
+		scale = s.scale.Scale
+		h.Step = max(1, h.Step-s.scale.Skipped) // moments have seen those alone that were taken
+	}
+	hyper := h.bytes()
 	first, found := true, 0
 	for b := range batches {
 		if !first && ctx.Err() != nil {
@@ -162,6 +175,9 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 			return nil, err
 		}
 		if err := feedBatch(s.micro, b, inv); err != nil {
+			return nil, err
+		}
+		if err := s.feedScale(s.micro, scale); err != nil {
 			return nil, err
 		}
 		if s.apply == nil {
@@ -187,15 +203,32 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 		return nil, fmt.Errorf("a step's micro-batches keep %d targets, but its mean was taken over %d", found, kept)
 	}
 	if s.apply != nil {
-		if err := s.apply.Feed(InputHyper, hyper); err != nil {
+		if err := cmp.Or(s.apply.Feed(InputHyper, hyper), s.feedScale(s.apply, scale)); err != nil {
 			return nil, err
 		}
 		if s.applyTick, err = s.apply.Submit(); err != nil {
 			return nil, err
 		}
 	}
-	s.pending = true
+	s.pending, s.usedScale = true, scale
 	return previous, nil
+}
+
+// SetLossScale sets the state, and after how many steps without an overflow the scale is doubled. Programs that are not in f16 have none.
+func (s *Stepper) SetLossScale(state LossScale, growth int) {
+	if s.scale != nil {
+		*s.scale, s.growth = state, growth
+	}
+}
+
+// LossScale is the state after the steps that were read, nil where programs have none. With a pending step it is not yet the whole truth: see Drain.
+func (s *Stepper) LossScale() *LossScale { return s.scale }
+
+func (s *Stepper) feedScale(e backend.Executable, scale float64) error {
+	if s.scale == nil {
+		return nil
+	}
+	return e.Feed(InputScale, appendFloat(nil, scale))
 }
 
 // takeBack waits for the micro-batches of a step that goes no further, and clears what they have added up.
@@ -235,7 +268,10 @@ func (s *Stepper) Drain() (*Scalars, error) {
 		last, tick = s.apply, s.applyTick
 	}
 	norm, err := fetchFloat(last, tick, OutputGradNorm)
-	done := &Scalars{Loss: s.partialSum, GradNorm: norm}
+	done := &Scalars{Loss: s.partialSum, GradNorm: norm, LossScale: s.usedScale}
+	if s.scale != nil && err == nil {
+		done.Skipped = s.scale.after(s.usedScale, norm, s.growth)
+	}
 	s.pending, s.partialSum = false, 0
 	return done, err
 }

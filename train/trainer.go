@@ -37,7 +37,7 @@ func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg = cfg.Resolve()
+	cfg = cfg.Resolve().on(dev.Info())
 	if err := cfg.checkFit(dev.Info()); err != nil { // before the data is read
 		return nil, err
 	}
@@ -89,6 +89,7 @@ func (t *Trainer) compile(ctx context.Context) error {
 	if t.steps, err = NewStepper(t.dev, t.store, programs); err != nil {
 		return err
 	}
+	t.steps.SetLossScale(LossScale{Scale: t.cfg.LossScale}, t.cfg.LossScaleSteps)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ type Result struct {
 	Elapsed     time.Duration
 }
 
-// DivergedError says that training gave what is not finite. The parameters are lost from that step on.
+// DivergedError says that training gave what is not finite.
 type DivergedError struct {
 	Step    int
 	What    string // is not finite: "the loss is NaN"
@@ -167,6 +168,9 @@ func (e *DivergedError) Error() string {
 			remedy += fmt.Sprintf(", or a lower z_loss (%g)", e.Config.ZLoss)
 		}
 		return fmt.Sprintf("training diverged at step %d: %s: %s", e.Step, e.What, remedy)
+	}
+	if e.Config.storage() == graph.F16 {
+		return fmt.Sprintf("training diverged at step %d: %s: use precision bf16, or lower lr (%g)", e.Step, e.What, e.Config.LR)
 	}
 	remedy := fmt.Sprintf("lower lr (%g) or lengthen warmup (%d)", e.Config.LR, e.Config.Warmup)
 	if e.Config.Clip == 0 {
@@ -275,7 +279,7 @@ func (r *run) settle(evaluate func() (float64, error)) error {
 // report completes the pending step's metrics.
 func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
 	m := r.pending
-	m.Loss, m.GradNorm = s.Loss, s.GradNorm
+	m.Loss, m.GradNorm, m.LossScale, m.Skipped = s.Loss, s.GradNorm, s.LossScale, s.Skipped
 	m.TokensPerSec = r.rate.step(time.Now())
 	broken := notFinite(m)
 	if evaluate != nil && broken == "" {
@@ -310,7 +314,9 @@ func notFinite(m Metrics) string {
 	switch {
 	case !isFinite(m.Loss):
 		return fmt.Sprintf("the loss is %g", m.Loss)
-	case !isFinite(m.GradNorm):
+	case m.Skipped && m.LossScale <= leastLossScale:
+		return fmt.Sprintf("gradients overflow in f16 with a loss scale of %g", m.LossScale)
+	case !isFinite(m.GradNorm) && !m.Skipped:
 		return fmt.Sprintf("the gradient's norm is %g", m.GradNorm)
 	case m.Evaluated && !isFinite(m.ValLoss):
 		return fmt.Sprintf("the validation loss is %g", m.ValLoss)

@@ -68,6 +68,7 @@ type benchStepFlags struct {
 	size               sizeFlags
 	placements, qkNorm []string
 	recompute          []string
+	precision          []string
 	steps              int
 	trace              string // a file
 	json               bool
@@ -80,7 +81,7 @@ func newBenchStepCommand() *cobra.Command {
 		Short: "Measure whole training steps",
 		Long: `Measure whole training steps: forward, backward, clipping and AdamW, on random tokens.
 
-Several placements or QK-Norms are measured in turns, a step of each and then the next of each, and compared with the
+Several placements, QK-Norms or precisions are measured in turns, a step of each and then the next of each, and compared with the
 first: --placement pre,peri shows what Peri-LN costs.`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -92,13 +93,14 @@ first: --placement pre,peri shows what Peri-LN costs.`,
 	c.Flags().StringSliceVar(&f.placements, "placement", nil, "where the norms stand, as in the config: `P`,...; the preset's without it")
 	c.Flags().StringSliceVar(&f.qkNorm, "qk-norm", nil, "norm of queries and keys, as in the config: `Q`,...; the preset's without it")
 	c.Flags().StringSliceVar(&f.recompute, "recompute", nil, "activations that are computed twice: `R`,... of none, attention, block; none without it")
+	c.Flags().StringSliceVar(&f.precision, "precision", nil, "of activations: `P`,... of auto, f32, bf16, f16; auto without it")
 	c.Flags().IntVar(&f.steps, "steps", 7, "measure `N` steps")
 	c.Flags().StringVar(&f.trace, "trace", "", "write one more step, of one node after the other, to `FILE` for ui.perfetto.dev")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
 
-// models are the preset with each placement, each QK-Norm and each recomputation that was asked for.
+// models are the preset with each placement, each QK-Norm, each recomputation and each precision that was asked for.
 func (f *benchStepFlags) models(cfg train.Config) ([]bench.Model, error) {
 	orElse := func(list []string, one string) []string {
 		if len(list) == 0 {
@@ -110,16 +112,21 @@ func (f *benchStepFlags) models(cfg train.Config) ([]bench.Model, error) {
 	for _, p := range orElse(f.placements, cfg.Model.Placement) {
 		for _, q := range orElse(f.qkNorm, cfg.Model.QKNorm) {
 			for _, r := range orElse(f.recompute, string(cfg.Recompute)) {
-				c := cfg
-				c.Model.Placement, c.Model.QKNorm, c.Recompute = p, q, model.Recompute(r)
-				if err := c.Validate(); err != nil {
-					return nil, err
+				for _, d := range orElse(f.precision, cfg.Precision) {
+					c := cfg
+					c.Model.Placement, c.Model.QKNorm, c.Recompute, c.Precision = p, q, model.Recompute(r), d
+					if err := c.Validate(); err != nil {
+						return nil, err
+					}
+					name := fmt.Sprintf("%s %s, qk_norm %s", f.size.preset, p, q)
+					if len(f.recompute) > 0 {
+						name += ", recompute " + r
+					}
+					if len(f.precision) > 0 {
+						name += ", " + d
+					}
+					all = append(all, bench.Model{Name: name, Config: c.Model.Config, Recompute: c.Recompute, Precision: d})
 				}
-				name := fmt.Sprintf("%s %s, qk_norm %s", f.size.preset, p, q)
-				if len(f.recompute) > 0 {
-					name += ", recompute " + r
-				}
-				all = append(all, bench.Model{Name: name, Config: c.Model.Config, Recompute: c.Recompute})
 			}
 		}
 	}
@@ -186,7 +193,7 @@ func writeTrace(path string, steps []bench.Step) error {
 }
 
 func writeStep(w io.Writer, s bench.Step, compared bool) {
-	row(w, "model", "%s: %s parameters, %d sequences of %d tokens", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen)
+	row(w, "model", "%s: %s parameters, %d sequences of %d tokens, in %s", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen, s.Precision)
 	row(w, "step", "%.1f ms, at best %.1f; %s tokens/s, %.1f GFLOP/s of the model", s.MsPerStep, s.MsMin, grouped(int64(s.TokensPerSec)), s.GFLOPs)
 	if compared {
 		row(w, "ratio", "%.4f of the first model's time", s.Ratio)

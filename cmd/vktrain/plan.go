@@ -20,6 +20,7 @@ type planFlags struct {
 	device    deviceFlags // its name is the config's
 	set       []string
 	recompute []string
+	precision []string
 	measure   bool
 	steps     int
 	json      bool
@@ -54,13 +55,14 @@ again in the backward pass. Settings are those of vktrain train. With --measure 
 	f.device.addThreads(c)
 	c.Flags().StringArrayVar(&f.set, "set", nil, "`KEY=VALUE` of the config, such as model.d_model=128; may be repeated")
 	c.Flags().StringSliceVar(&f.recompute, "recompute", model.RecomputeNames(), "activations that are computed twice: `R`,...")
+	c.Flags().StringSliceVar(&f.precision, "precision", nil, "of activations: `P`,... of auto, f32, bf16, f16; the config's without it")
 	c.Flags().BoolVar(&f.measure, "measure", false, "measure the time of a step with each choice too")
 	c.Flags().IntVar(&f.steps, "steps", 5, "measure `N` steps")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
 
-// planRow is a choice of recomputation.
+// planRow is a choice of recomputation and precision.
 type planRow struct {
 	train.StepPlan
 	Total     int64   `json:"total_bytes"`
@@ -106,7 +108,7 @@ func runPlan(ctx context.Context, out, progressOut io.Writer, all []train.Assign
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	plan, err := planFor(ctx, dev, cfg, choices)
+	plan, err := planFor(ctx, dev, cfg, choices, f.precision)
 	if err != nil {
 		return err
 	}
@@ -144,27 +146,35 @@ func recomputeChoices(names []string) ([]model.Recompute, error) {
 	return choices, nil
 }
 
-func planFor(ctx context.Context, dev backend.Backend, cfg train.Config, choices []model.Recompute) (planJSON, error) {
+func planFor(ctx context.Context, dev backend.Backend, cfg train.Config, choices []model.Recompute, precisions []string) (planJSON, error) {
+	if len(precisions) == 0 {
+		precisions = []string{cfg.Precision}
+	}
 	p := planJSON{
 		Device: dev.Info().String(), DeviceMemory: dev.Info().Memory, Preset: cfg.Model.Preset, Params: cfg.Model.NumParams(), VocabSize: cfg.Model.VocabSize,
 		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Accumulation: cfg.Accumulation,
 		ModelFLOPs: cfg.Model.CausalFLOPsPerToken(cfg.SeqLen) * float64(cfg.TokensPerStep()),
 	}
-	for _, r := range choices {
-		if ctx.Err() != nil {
-			return p, errInterrupted
+	for _, precision := range precisions {
+		for _, r := range choices {
+			if ctx.Err() != nil {
+				return p, errInterrupted
+			}
+			cfg.Recompute, cfg.Precision = r, precision
+			if err := cfg.Validate(); err != nil {
+				return p, err
+			}
+			step, err := train.PlanStep(dev, cfg)
+			if err != nil {
+				return p, err
+			}
+			row := planRow{StepPlan: step, Total: step.Memory.Total()}
+			if p.DeviceMemory > 0 {
+				fits := step.Memory.Check(dev.Info()) == nil
+				row.Fits = &fits
+			}
+			p.Rows = append(p.Rows, row)
 		}
-		cfg.Recompute = r
-		step, err := train.PlanStep(dev, cfg)
-		if err != nil {
-			return p, err
-		}
-		row := planRow{StepPlan: step, Total: step.Memory.Total()}
-		if p.DeviceMemory > 0 {
-			fits := step.Memory.Check(dev.Info()) == nil
-			row.Fits = &fits
-		}
-		p.Rows = append(p.Rows, row)
 	}
 	return p, nil
 }
@@ -173,7 +183,7 @@ func planFor(ctx context.Context, dev backend.Backend, cfg train.Config, choices
 func measurePlan(ctx context.Context, dev backend.Backend, cfg train.Config, p *planJSON, steps int, progressOut io.Writer) error {
 	var models []bench.Model
 	for _, r := range p.Rows {
-		models = append(models, bench.Model{Name: string(r.Recompute), Config: cfg.Model.Config, Recompute: r.Recompute})
+		models = append(models, bench.Model{Name: string(r.Recompute), Config: cfg.Model.Config, Recompute: r.Recompute, Precision: r.Precision})
 	}
 	say, wipe := progressLine(progressOut)
 	results, err := bench.Steps(ctx, dev, models, bench.StepOptions{
@@ -206,7 +216,7 @@ func writePlan(w io.Writer, p planJSON, upTo bool) {
 		row(w, "memory", "%s", size(p.DeviceMemory))
 	}
 	fmt.Fprintln(w)
-	t := table{left: 1, rows: [][]string{{"recompute", "nodes", "GFLOP", "parameters", "moments", "gradients", "arena", "inputs", "total", "fits"}}}
+	t := table{left: 2, rows: [][]string{{"recompute", "precision", "nodes", "GFLOP", "parameters", "moments", "gradients", "arena", "inputs", "total", "fits"}}}
 	measured := p.Rows[0].MsPerStep > 0
 	if measured {
 		t.rows[0] = append(t.rows[0], "ms", "ratio")
@@ -217,7 +227,7 @@ func writePlan(w io.Writer, p planJSON, upTo bool) {
 			fits = map[bool]string{false: "no", true: "yes"}[*r.Fits]
 		}
 		cells := []string{
-			string(r.Recompute), fmt.Sprint(r.Nodes), fmt.Sprintf("%.4g", float64(r.FLOPs)/1e9), size(m.Params), size(m.Moments), size(m.Accumulators),
+			string(r.Recompute), r.Precision, fmt.Sprint(r.Nodes), fmt.Sprintf("%.4g", float64(r.FLOPs)/1e9), size(m.Params), size(m.Moments), size(m.Accumulators),
 			size(m.Arena), size(m.Inputs), size(r.Total), fits,
 		}
 		if measured {

@@ -35,6 +35,7 @@ var trainConfigFlags = []configFlag{
 	{"data", "data.path", "text file or folder of them at `PATH`; the built-in stories without it"},
 	{"steps", "steps", "train for `N` steps"},
 	{"seed", "seed", "`N` of the initial parameters, the data's order and the samples"},
+	{"precision", "precision", "`FORMAT` of activations: auto (bf16 on a GPU, else f32), f32, bf16 or f16"},
 	{"recompute", "recompute", "save memory and take longer by computing activations `TWICE`: none, attention or block"},
 	{"device", "device", "`DEVICE` to train on: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists"},
 }
@@ -187,8 +188,8 @@ func writeHeader(w io.Writer, info backend.Info, why string, t *train.Trainer, f
 		why = "; auto: " + why
 	}
 	row(w, "device", "%s%s", info, oneLine(why))
-	row(w, "model", "%s: %s parameters, %d layers of width %d, %s norms, qk_norm %s", cfg.Model.Preset, grouped(int64(cfg.Model.NumParams())),
-		cfg.Model.NLayers, cfg.Model.DModel, cfg.Model.Placement, cfg.Model.QKNorm)
+	row(w, "model", "%s: %s parameters, %d layers of width %d, %s norms, qk_norm %s, in %s", cfg.Model.Preset, grouped(int64(cfg.Model.NumParams())),
+		cfg.Model.NLayers, cfg.Model.DModel, cfg.Model.Placement, cfg.Model.QKNorm, cfg.Precision)
 	row(w, "data", "%s: %s training and %s validation tokens, %s of %d tokens, %.2f bytes a token", d.Name, grouped(int64(d.TrainTokens)), grouped(int64(d.ValTokens)),
 		d.Tokenizer.Kind(), d.Tokenizer.VocabSize(), d.BytesPerToken)
 	if d.Floor != nil {
