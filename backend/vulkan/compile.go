@@ -104,6 +104,9 @@ func (e *Executable) build() error {
 	if err := e.allocate(); err != nil {
 		return err
 	}
+	if err := e.merge(); err != nil {
+		return err
+	}
 	pipelines, err := e.pipelines()
 	if err != nil {
 		return err
@@ -257,7 +260,11 @@ func (e *Executable) makeSets(pipelines map[pipelineKey]*pipeline) error {
 		absent := 0
 		for _, l := range e.launches {
 			ranges := make([]vkx.BufferRange, len(l.bind))
+			e.bindMerged(ranges, &l)
 			for i, v := range l.bind {
+				if ranges[i].Size > 0 {
+					continue
+				}
 				if v != nil {
 					ranges[i] = e.place(v, slot)
 					continue

@@ -34,6 +34,7 @@ type Executable struct {
 	err      error // of recording anew: nothing can run after it
 
 	arena        allocation
+	tables       allocation // of launches that stand for many
 	scratch      scratch
 	scratchSpace allocation
 	inputs       allocation // on the device, if the kernels do not read the slots' inputs in place
@@ -291,6 +292,7 @@ func (e *Executable) Close() error {
 		vk.DestroyDescriptorPool(e.b.dev.Handle, e.pool, nil)
 	}
 	e.arena.free()
+	e.tables.free()
 	e.scratchSpace.free()
 	e.inputs.free()
 	e.b.disown(e.handle)

@@ -93,6 +93,12 @@ type launch struct {
 	node int // index in the program
 	key  pipelineKey
 	data []byte
+
+	// Of a launch that stands for others (merge.go):
+	covers  int              // how many of the launches after it
+	windows [][]*graph.Value // what the first bindings are ranges over
+	table   []uint32         // the last binding
+	tableAt int64            // where in the program's tables
 }
 
 // lowerProgram lowers every node and checks what comes back against the shaders and the device.

@@ -144,6 +144,11 @@ func TestLaunchesFitTheirKernels(t *testing.T) {
 			nodes, launches = append(nodes, p.Nodes()[0]), append(launches, loops[0])
 		}
 	}
+	for _, d := range []*deviceCaps{floorCaps(backend.Discrete), roomyCaps(backend.Discrete)} {
+		for _, l := range mergedLaunches(t, d, manyTensors(1, 2)) {
+			nodes, launches = append(nodes, &graph.Node{}), append(launches, l.dispatch)
+		}
+	}
 	seen := map[string]bool{}
 	for i, dis := range launches {
 		k, ok := shaders.Lookup(dis.kernel)

@@ -80,7 +80,7 @@ func (e *Executable) trace(slot int, period float64) ([]backend.Span, error) {
 	spans := make([]backend.Span, 0, nodes)
 	var zero uint64 // the first node's start
 	part := 0
-	r := recorder{e: e, slot: slot, pipelines: pipelines, sets: e.sets[slot]}
+	r := recorder{e: e, slot: slot, pipelines: pipelines, sets: e.sets[slot], apart: true}
 	for from := 0; from < nodes; from += profileNodes {
 		to := min(from+profileNodes, nodes)
 		r.timed(from, to, queries)

@@ -14,6 +14,7 @@ type recorder struct {
 	slot      int
 	pipelines map[pipelineKey]*pipeline
 	sets      []vk.DescriptorSet // by launch
+	apart     bool               // each node by itself: none of the launches that stand for many
 
 	launch   int // next one
 	commands []vkx.Command
@@ -69,6 +70,9 @@ func (r *recorder) add(c vkx.Command) { r.commands = append(r.commands, c) }
 func (r *recorder) node(i int) {
 	for ; r.launch < len(r.e.launches) && r.e.launches[r.launch].node == i; r.launch++ {
 		l := &r.e.launches[r.launch]
+		if l.covers > 0 && r.apart {
+			continue
+		}
 		p := r.pipelines[l.key]
 		if l.barrier {
 			r.add(vkx.Barrier(kernelWrites, kernelUses))
@@ -86,6 +90,7 @@ func (r *recorder) node(i int) {
 			r.push = append(r.push, l.data...)
 		}
 		r.add(vkx.Dispatch(l.groups[0], l.groups[1], l.groups[2]))
+		r.launch += l.covers
 	}
 }
 

@@ -25,6 +25,9 @@ func (b *Backend) PipelineStats(programs ...*graph.Program) ([]KernelStats, erro
 		if err != nil {
 			return nil, err
 		}
+		if l, err = mergeLaunches(b.caps, p, graph.NewPlan(p).Barrier, l, anywhere, b.lookup); err != nil {
+			return nil, err
+		}
 		launches = append(launches, l...)
 	}
 	return b.launchStats(launches)
