@@ -21,16 +21,22 @@ func (b *Backend) PipelineStats(programs ...*graph.Program) ([]KernelStats, erro
 	}
 	var launches []launch
 	for _, p := range programs {
-		l, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+		l, err := b.mayLaunch(p)
 		if err != nil {
-			return nil, err
-		}
-		if l, err = mergeLaunches(b.caps, p, graph.NewPlan(p).Barrier, l, anywhere, b.lookup); err != nil {
 			return nil, err
 		}
 		launches = append(launches, l...)
 	}
 	return b.launchStats(launches)
+}
+
+// mayLaunch is what a program may launch, wherever its tensors come to lie.
+func (b *Backend) mayLaunch(p *graph.Program) ([]launch, error) {
+	l, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+	if err != nil {
+		return nil, err
+	}
+	return mergeLaunches(b.caps, p, graph.NewPlan(p).Barrier, l, anywhere, b.lookup)
 }
 
 func (b *Backend) launchStats(launches []launch) ([]KernelStats, error) {

@@ -148,7 +148,7 @@ func TestNoKernelSpills(t *testing.T) {
 		b.submit = nil
 		launches := peakLaunches(t, b)
 		for _, p := range everyProgram(t) {
-			l, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+			l, err := b.mayLaunch(p)
 			require.NoError(t, err)
 			launches = append(launches, l...)
 		}
