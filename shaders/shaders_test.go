@@ -21,16 +21,29 @@ func TestBinariesAreFresh(t *testing.T) {
 
 // What every Vulkan 1.1 device has.
 func TestKernelsStayOnTheFloor(t *testing.T) {
-	allowed := []string{"Shader"}
-	subgroups := []string{"GroupNonUniform", "GroupNonUniformBallot", "Shader"} // for devices that are a CPU, which are asked for them
+	beyond := map[string][]string{ // by the start of the name: for devices that are asked for it
+		"matmul_subgroup_":         {"GroupNonUniform", "GroupNonUniformBallot"},
+		"matmul_matrix_f16_":       {"CooperativeMatrixKHR", "Float16", "GroupNonUniform", "VulkanMemoryModel"},
+		"matmul_matrix_bf16_":      {"BFloat16CooperativeMatrixKHR", "BFloat16TypeKHR", "CooperativeMatrixKHR", "GroupNonUniform", "VulkanMemoryModel"},
+		"subgroup_test_vote":       {"GroupNonUniform", "GroupNonUniformVote"},
+		"subgroup_test_arithmetic": {"GroupNonUniform", "GroupNonUniformArithmetic"},
+		"subgroup_test_ballot":     {"GroupNonUniform", "GroupNonUniformBallot"},
+		"subgroup_test_shuffle":    {"GroupNonUniform", "GroupNonUniformShuffle"},
+		"subgroup_test_clustered":  {"GroupNonUniform", "GroupNonUniformClustered"},
+	}
 	require.NotEmpty(t, shaders.All())
 	for _, k := range shaders.All() {
-		want := allowed
-		if strings.HasPrefix(k.Name, "matmul_subgroup_") {
-			want = subgroups
+		want := []string{"Shader"}
+		for name, more := range beyond {
+			if strings.HasPrefix(k.Name, name) {
+				want = append(want, more...)
+			}
 		}
+		slices.Sort(want)
 		require.Equal(t, want, k.Capabilities, "%s", k.Name)
-		require.Empty(t, k.Extensions, "%s: SPIR-V extensions", k.Name)
+		if !strings.HasPrefix(k.Name, "matmul_matrix_") {
+			require.Empty(t, k.Extensions, "%s: SPIR-V extensions", k.Name)
+		}
 		require.Equal(t, "1.3", k.Version, "%s: SPIR-V of Vulkan 1.1", k.Name)
 		require.False(t, k.FloatAtomics, "%s: Metal silently miscompiles atomics on floats, and they would make sums depend on chance", k.Name)
 		require.LessOrEqual(t, k.LocalSize[0]*k.LocalSize[1]*k.LocalSize[2], uint32(256), "%s: threads", k.Name)

@@ -32,6 +32,7 @@ type Backend struct {
 	pipelines *pipelineSet
 	cache     cacheFile
 	transfer  *transfer
+	tests     *selfTest
 	dummy     allocation // what an absent operand is bound to
 
 	lower  lowerFunc
@@ -61,6 +62,13 @@ func Open(opts Options) (*Backend, error) {
 	b := &Backend{opts: opts, lower: lowerNode, lookup: lookupShader, open: map[*handle]func() error{}}
 	if opts.Validate {
 		b.log = &messageLog{}
+	}
+	if opts.breaks != nil {
+		b.lookup = func(name string) (shader, bool) {
+			s, ok := lookupShader(name)
+			s.spirv = opts.breaks(name, s.spirv)
+			return s, ok
+		}
 	}
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -105,6 +113,9 @@ func (b *Backend) start() error {
 	}
 	b.saved = time.Now()
 	b.transfer = &transfer{b: b}
+	if err := b.testDevice(); err != nil {
+		return b.said(err)
+	}
 	if b.opts.Tuning != nil {
 		b.tuner.start(b)
 	}

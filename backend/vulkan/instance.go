@@ -139,6 +139,7 @@ func ListDevices(opts Options) ([]DeviceInfo, error) {
 	}
 	for _, d := range devices {
 		d.findMatrices(opts)
+		d.recall(opts)
 	}
 	return infos(devices), nil
 }

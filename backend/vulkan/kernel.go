@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
@@ -68,6 +69,8 @@ type deviceCaps struct {
 	chosen func(n *graph.Node, shape string, names []string) string
 
 	matrices []matrixShape // cooperative matrices
+
+	broken map[string]bool // kernels that failed their test on this device, as choices name them
 }
 
 // unsupported is the error for a node that a lowering has no kernel for.
@@ -160,6 +163,8 @@ func (d *deviceCaps) lacks(s shader) string {
 	known := map[string]bool{
 		"GroupNonUniformVote": d.subgroupVote, "GroupNonUniformArithmetic": d.subgroupArith, "GroupNonUniformBallot": d.subgroupBallot,
 		"GroupNonUniformShuffle": d.subgroupShuffle, "GroupNonUniformClustered": d.subgroupClustered,
+		"VulkanMemoryModel": len(d.matrices) > 0, "CooperativeMatrixKHR": len(d.matrices) > 0,
+		"BFloat16TypeKHR": d.hasMatrices(graph.BF16), "BFloat16CooperativeMatrixKHR": d.hasMatrices(graph.BF16),
 		"StorageBuffer16BitAccess": d.storage16, "Int16": d.int16, "Float16": d.float16, "Int8": d.int8,
 	}
 	for _, c := range s.capabilities {
@@ -168,6 +173,11 @@ func (d *deviceCaps) lacks(s shader) string {
 		}
 	}
 	return ""
+}
+
+// hasMatrices tells whether there are cooperative matrices of a format.
+func (d *deviceCaps) hasMatrices(in graph.DType) bool {
+	return slices.ContainsFunc(d.matrices, func(s matrixShape) bool { return s.In == in })
 }
 
 // has tells whether the device runs a kernel, or its variant for few threads.

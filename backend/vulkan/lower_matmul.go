@@ -15,9 +15,10 @@ type matMulSumPush struct{ Count, Parts uint32 }
 type matMulKernel struct {
 	name         string
 	rows, cols   int
-	step         int    // elements of the inner dimension that a tile in shared memory has
-	unroll       int    // of those, how many are multiplied without a loop
-	subgroupSize uint32 // the workgroup is one subgroup of this size; 0: any
+	step         int          // elements of the inner dimension that a tile in shared memory has
+	unroll       int          // of those, how many are multiplied without a loop
+	subgroupSize uint32       // the workgroup is one subgroup of this size; 0: any
+	matrix       matrixLayout // of cooperative matrices; zero for other kernels
 }
 
 var (
@@ -113,17 +114,21 @@ func (d *deviceCaps) matMul(n *graph.Node, c matMulChoice) []dispatch {
 	part := ceilDiv(ceilDiv(inner, c.parts), c.kernel.step) * c.kernel.step
 	parts := ceilDiv(inner, part)
 	addend, out := n.In[2], n.Out[0]
-	if parts == 1 {
-		return []dispatch{d.matMulTile(n, c.kernel, addend, out, 1, part)}
+	tile := d.matMulTile
+	if c.kernel.matrix.width > 0 {
+		tile = d.matMulMatrix
+	}
+	// A word of two elements must not be of two rows: two workgroups would write it.
+	if parts == 1 && (out.DType() == graph.F32 || cols%2 == 0) {
+		return []dispatch{tile(n, c.kernel, addend, out, 1, part)}
 	}
 	count := batch * m * cols
 	sums := graph.NewBuilder().Temp("parts", graph.F32, parts, count)
-	tile := d.matMulTile(n, c.kernel, nil, sums, parts, part)
 	sum := dispatch{
-		kernel: "matmul_sum", spec: []uint32{flag(addend != nil)}, push: matMulSumPush{uint32(count), uint32(parts)},
+		kernel: "matmul_sum", spec: []uint32{formatOf(addend), formatOf(out)}, push: matMulSumPush{uint32(count), uint32(parts)},
 		bind: []*graph.Value{sums, addend, out}, groups: d.grid(ceilDiv(count, 128)), barrier: true,
 	}
-	return []dispatch{tile, sum}
+	return []dispatch{tile(n, c.kernel, nil, sums, parts, part), sum}
 }
 
 func (d *deviceCaps) matMulTile(n *graph.Node, k matMulKernel, addend, out *graph.Value, parts, part int) dispatch {

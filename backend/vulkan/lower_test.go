@@ -132,10 +132,40 @@ func TestEveryOpHasALowering(t *testing.T) {
 	}
 }
 
+// matrixCaps is a GPU with cooperative matrices, of one size of subgroups.
+func matrixCaps(width uint32) *deviceCaps {
+	d := roomyCaps(backend.Discrete)
+	d.float16, d.subgroupSize, d.minSubgroupSize, d.maxSubgroupSize = true, width, width, width
+	d.matrices = []matrixShape{{16, 16, 16, graph.F16}, {16, 16, 16, graph.BF16}}
+	return d
+}
+
+// product is a matmul of two matrices of a format.
+func product(format graph.DType, m, n, k int) *graph.Node {
+	b := graph.NewBuilder()
+	b.Output("c", b.MatMul(b.Input("a", format, m, k), b.Input("b", format, k, n), nil, nil, graph.MatMulAttr{}))
+	return b.Build("product").Nodes()[0]
+}
+
 // A push-constant block and the struct that fills it are the same thing written twice; so are a node's operands and the bindings that a kernel
 // reads and writes.
 func TestLaunchesFitTheirKernels(t *testing.T) {
 	nodes, launches := everyLaunch(t, everyOp(t))
+	for _, op := range subgroupTestOps {
+		p := subgroupTestProgram()
+		test, err := lowerSubgroupTest(op.name, 0)(roomyCaps(backend.Discrete), p.Nodes()[0])
+		require.NoError(t, err)
+		nodes, launches = append(nodes, p.Nodes()[0]), append(launches, test[0])
+	}
+	for _, d := range []*deviceCaps{matrixCaps(32), matrixCaps(64)} {
+		for _, format := range []graph.DType{graph.F16, graph.BF16} {
+			for _, size := range []int{60, 2048} {
+				n := product(format, size, size, size)
+				list := d.matMul(n, d.ruleForMatMul(n))
+				nodes, launches = append(nodes, n), append(launches, list[0])
+			}
+		}
+	}
 	for p, lower := range map[*graph.Program]lowerFunc{fmaProgram(3): lowerFMA(3, fmaPush{}), triadProgram(4096): lowerTriad(1)} {
 		for _, d := range []*deviceCaps{floorCaps(backend.Discrete), roomyCaps(backend.Discrete)} {
 			loops, err := lower(d, p.Nodes()[0])

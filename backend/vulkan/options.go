@@ -36,7 +36,8 @@ type Options struct {
 	// "shared=16K,invocations=128,range=64M,subgroup=off,16bit=off". What the device has less of anyway stays as it is. Empty: what the
 	// environment variable VKTRAIN_LIMITS says.
 	Limits string
-	// Statistics lets PipelineStats be called, where the driver has VK_KHR_pipeline_executable_properties.
+	// Statistics lets PipelineStats be called, where the driver has VK_KHR_pipeline_executable_properties. Nothing is tested then: a driver
+	// without hardware compiles, and computes nothing.
 	Statistics bool
 	// NoMatrices leaves cooperative matrices alone: they are not even asked for. The environment variable VKTRAIN_NO_COOPMAT=1 does the same.
 	NoMatrices bool
@@ -46,8 +47,12 @@ type Options struct {
 	// CheckAgain asks and tests the device anew, whatever is known from before.
 	CheckAgain bool
 
-	tweak        func(*DeviceInfo) // tests narrow limits with it
-	probeTimeout time.Duration     // 0: probeTimeout
+	// Warn is told, once, of what the device was found to do wrong. Nil: nobody is.
+	Warn func(string)
+
+	tweak        func(*DeviceInfo)                       // tests narrow limits with it
+	breaks       func(kernel string, code []byte) []byte // tests put mistakes into kernels with it
+	probeTimeout time.Duration                           // 0: probeTimeout
 }
 
 // Tuning lets a backend choose among the kernels of an operator by what they take. On the first run of a program, the shapes that are new are
@@ -94,6 +99,10 @@ type DeviceInfo struct {
 	Unified bool `json:"unified_memory"`
 	// Quirks are what was corrected of the above, because the driver is known to be wrong there.
 	Quirks []Quirk `json:"quirks,omitempty"`
+	// Failed are the operations and kernels that gave wrong results when they were tested, and are not used: name and result. Tested says that
+	// the device's subgroup operations were tested. Open knows both; Devices what was found by an earlier one.
+	Failed []string `json:"failed_self_tests,omitempty"`
+	Tested bool     `json:"self_tested"`
 
 	noMatrices bool // cooperative matrices may not be asked for
 }

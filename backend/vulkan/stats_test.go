@@ -130,13 +130,21 @@ func unused(t *testing.T) *graph.Program {
 	return b.Build("unused")
 }
 
-// peakLaunches are those of the loops that measure the device.
+// peakLaunches are those of the loops that measure the device, and of its self-test.
 func peakLaunches(t *testing.T, b *Backend) []launch {
 	fma, err := lowerProgram(b.caps, fmaProgram(1), lowerFMA(1, fmaPush{}), b.lookup)
 	require.NoError(t, err)
 	triad, err := lowerProgram(b.caps, triadProgram(4), lowerTriad(1), b.lookup)
 	require.NoError(t, err)
-	return append(fma, triad...)
+	launches := append(fma, triad...)
+	for _, op := range subgroupTestOps {
+		if *op.caps(b.caps) {
+			l, err := lowerProgram(b.caps, subgroupTestProgram(), lowerSubgroupTest(op.name, 0), b.lookup)
+			require.NoError(t, err)
+			launches = append(launches, l...)
+		}
+	}
+	return launches
 }
 
 // A kernel that needs more registers than there are keeps them in memory, many times slower: on AMD's own compiler, none does. This is run on

@@ -13,15 +13,20 @@ import (
 // String names a choice, in tables and in the file of what was measured: matmul_tile_64, matmul_tile_64/4 in four parts, matmul_tile_64~1 with its inner
 // loop rolled.
 func (c matMulChoice) String() string {
-	var s strings.Builder
-	s.WriteString(c.kernel.name)
-	if c.kernel.unroll != unrollOf(c.kernel.name) {
-		fmt.Fprintf(&s, "~%d", c.kernel.unroll)
-	}
 	if c.parts > 1 {
-		fmt.Fprintf(&s, "/%d", c.parts)
+		return fmt.Sprintf("%s/%d", c.kernel, c.parts)
 	}
-	return s.String()
+	return c.kernel.String()
+}
+
+func (k matMulKernel) String() string {
+	switch {
+	case k.matrix.width > 0: // threads of a subgroup
+		return fmt.Sprintf("%s@%d", k.name, k.matrix.width)
+	case k.unroll != unrollOf(k.name):
+		return fmt.Sprintf("%s~%d", k.name, k.unroll)
+	}
+	return k.name
 }
 
 // unrollOf is what a kernel's row in the tables says.
@@ -70,24 +75,43 @@ func matMulShape(n *graph.Node) string {
 
 // pickMatMul chooses what was measured to be the fastest, or by rule.
 func (d *deviceCaps) pickMatMul(n *graph.Node) matMulChoice {
-	batch, m, cols, inner := graph.MatMulDims(n)
-	rule := d.chooseMatMul(batch, m, cols, inner)
+	rule := d.ruleForMatMul(n)
 	if d.chosen == nil {
 		return rule
 	}
 	var names []string
-	for _, c := range d.matMulCandidates(rule, batch, m, cols, inner) {
+	for _, c := range d.matMulCandidates(n, rule) {
 		names = append(names, c.String())
 	}
-	if c, ok := d.matMulNamed(d.chosen(n, matMulShape(n), names), batch*m*cols); ok {
+	if c, ok := d.matMulNamed(n, d.chosen(n, matMulShape(n), names)); ok {
 		return c
 	}
 	return rule
 }
 
-// matMulNamed is the choice of a name, if the device can run it for an output of so many elements.
-func (d *deviceCaps) matMulNamed(name string, elems int) (matMulChoice, bool) {
+// ruleForMatMul chooses by rule.
+func (d *deviceCaps) ruleForMatMul(n *graph.Node) matMulChoice {
+	if c, ok := d.chooseMatrices(n); ok {
+		return c
+	}
+	return d.chooseMatMul(graph.MatMulDims(n))
+}
+
+// matMulNamed is the choice of a name, if the device can run it for a node.
+func (d *deviceCaps) matMulNamed(n *graph.Node, name string) (matMulChoice, bool) {
+	batch, m, cols, _ := graph.MatMulDims(n)
+	elems := batch * m * cols
+	for _, k := range d.matrixKernels(n) {
+		kernel, text, split := strings.Cut(name, "/")
+		parts, _ := strconv.Atoi(text)
+		if k.String() == kernel && (!split || parts > 1 && parts <= maxParts && int64(parts)*int64(elems) <= d.maxBindBytes/4) {
+			return matMulChoice{k, max(parts, 1)}, true
+		}
+	}
 	for _, k := range matMulAll() {
+		if graph.HasNarrow(n) {
+			break // those are of float32
+		}
 		rest, ok := strings.CutPrefix(name, k.name)
 		if !ok || !d.has(k.name) || k.subgroupSize > 0 && k.subgroupSize != d.subgroupSize {
 			continue
@@ -110,12 +134,22 @@ func (d *deviceCaps) matMulNamed(name string, elems int) (matMulChoice, bool) {
 
 // matMulCandidates are the rule's choice and those worth a measurement beside it: other tiles, other numbers of parts, loops that are rolled, which
 // has been a gain on Apple's GPUs (llama.cpp#24663).
-func (d *deviceCaps) matMulCandidates(rule matMulChoice, batch, m, n, k int) []matMulChoice {
+func (d *deviceCaps) matMulCandidates(node *graph.Node, rule matMulChoice) []matMulChoice {
+	batch, m, n, k := graph.MatMulDims(node)
 	list := []matMulChoice{rule}
 	add := func(c matMulChoice) {
 		if !slices.Contains(list, c) && d.has(c.kernel.name) {
 			list = append(list, c)
 		}
+	}
+	if rule.kernel.matrix.width > 0 {
+		for _, kernel := range d.matrixKernels(node) {
+			split := d.split(kernel, batch, m, n, k)
+			add(split)
+			add(matMulChoice{kernel, 1})
+			add(matMulChoice{kernel, max(split.parts/2, 1)})
+		}
+		return list
 	}
 	for _, kernel := range matMulAll() {
 		if kernel.subgroupSize > 0 {

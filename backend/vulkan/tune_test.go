@@ -53,13 +53,11 @@ func openTuned(t *testing.T, dir string, times map[string]float64, opts Options)
 // kernelOf names the choice that an executable of one matmul was compiled with.
 func kernelOf(b *Backend, e *Executable) string {
 	n := e.program.Nodes()[0]
-	batch, m, cols, inner := graph.MatMulDims(n)
 	l := e.launches[0]
 	if l.kernel == "fill" {
 		return "wrong"
 	}
-	rule := b.caps.chooseMatMul(batch, m, cols, inner)
-	for _, c := range b.caps.matMulCandidates(rule, batch, m, cols, inner) {
+	for _, c := range b.caps.matMulCandidates(n, b.caps.ruleForMatMul(n)) {
 		list := b.caps.matMul(n, c)
 		if keyOf(list[0]) == l.key && len(list) == len(e.launches) {
 			return c.String()
@@ -194,12 +192,12 @@ func TestTuningFiles(t *testing.T) {
 
 	// Names that mean nothing, or not on this device, leave the choice to the rule.
 	for _, name := range []string{"", "cuda", "matmul_tile_32/0", "matmul_tile_32/99", "matmul_tile_32~9", "matmul_tile_32~x", "matmul_subgroup_64"} {
-		_, ok := b.caps.matMulNamed(name, 100)
+		_, ok := b.caps.matMulNamed(product(graph.F32, 10, 10, 10), name)
 		require.False(t, ok, name)
 	}
 	for _, c := range matMulAll()[:4] {
 		for _, parts := range []int{1, 2, 16} {
-			got, ok := b.caps.matMulNamed(matMulChoice{c, parts}.String(), 100)
+			got, ok := b.caps.matMulNamed(product(graph.F32, 10, 10, 10), matMulChoice{c, parts}.String())
 			require.True(t, ok && got == matMulChoice{c, parts}, "%v", got)
 		}
 	}

@@ -11,10 +11,11 @@ type Manifest struct {
 // Kernel is one compute shader, as its binary says.
 type Kernel struct {
 	Name       string   `json:"name"`
-	Source     string   `json:"source"`            // file in shaders/
-	Defines    []string `json:"defines,omitempty"` // of this variant, as NAME=VALUE
-	SourceHash string   `json:"source_hash"`       // SHA-256 of the source, all it includes, the defines and the compiler's options
-	BinaryHash string   `json:"binary_hash"`       // SHA-256 of the binary
+	Source     string   `json:"source"`             // file in shaders/
+	Defines    []string `json:"defines,omitempty"`  // of this variant, as NAME=VALUE
+	SourceHash string   `json:"source_hash"`        // SHA-256 of the source, all it includes, the defines and the compiler's options
+	BinaryHash string   `json:"binary_hash"`        // SHA-256 of the binary
+	Compiler   string   `json:"compiler,omitempty"` // name and version, where it is not the manifest's
 
 	Bindings     int         `json:"bindings"`             // storage buffers 0 to Bindings-1 of set 0
 	Access       []string    `json:"access"`               // of each binding: "r", "w" or "rw"

@@ -1,8 +1,10 @@
 // Command spirv compiles the GLSL in shaders/ to the SPIR-V that is committed and embedded there, and writes the manifest that says what
 // each kernel expects of its host and its device.
 //
-//	go run ./tools/spirv           compile, optimise, validate and describe every kernel
+//	go run ./tools/spirv           compile, optimise, validate and describe every kernel whose source has changed; with -all, all
 //	go run ./tools/spirv -check    say what is stale; exit status 1 if anything is
+//
+// Kernels that a compiler is too old for are compiled by the tools that the command in VKTRAIN_NEWER_TOOLS runs; without it they stay as they are.
 //
 // -check needs no tools: it compares hashes, and the manifest with the binaries. With the tools that made the manifest
 // installed, it also compiles everything again and compares.
@@ -15,15 +17,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/vktrain/vktrain/tools/spirv/build"
 )
 
 func main() {
 	check := flag.Bool("check", false, "say what is stale, and write nothing")
+	all := flag.Bool("all", false, "compile kernels again whose sources have not changed")
 	dir := flag.String("dir", "", "the folder with the GLSL (default: shaders, or . inside it)")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: spirv [-check] [-dir DIR]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: spirv [-check] [-all] [-dir DIR]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -31,13 +35,13 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*dir, *check); err != nil {
+	if err := run(*dir, *check, *all); err != nil {
 		fmt.Fprintln(os.Stderr, "spirv:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string, check bool) error {
+func run(dir string, check, all bool) error {
 	if dir == "" {
 		dir = "shaders"
 		if found, _ := filepath.Glob("*.comp"); len(found) > 0 {
@@ -51,6 +55,7 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
+	tools.Reuse = !all
 	m, err := tools.All(dir, runtime.NumCPU())
 	if err != nil {
 		return err
@@ -59,6 +64,9 @@ func run(dir string, check bool) error {
 		return err
 	}
 	fmt.Printf("%d kernels, %s\n", len(m.Kernels), m.Compiler)
+	if len(tools.Kept) > 0 {
+		fmt.Printf("not compiled, since they have not changed and need a newer compiler (set %s): %s\n", build.NewerTools, strings.Join(tools.Kept, " "))
+	}
 	return nil
 }
 
@@ -70,6 +78,9 @@ func checkAll(dir string) error {
 	tools, err := build.FindToolchain()
 	if err == nil && len(stale) == 0 {
 		stale, err = tools.Differs(dir, runtime.NumCPU())
+		if len(tools.Kept) > 0 {
+			fmt.Printf("not compiled again, since they need a newer compiler (set %s): %s\n", build.NewerTools, strings.Join(tools.Kept, " "))
+		}
 	}
 	if err != nil && !errors.Is(err, build.ErrNoTools) {
 		return err

@@ -43,6 +43,62 @@ func TestVariants(t *testing.T) {
 	require.ErrorContains(t, err, "both define kernel a")
 }
 
+// A kernel that the compiler is too old for stays as it is while its source does, and is named where it cannot.
+func TestKernelsOfNewerCompilers(t *testing.T) {
+	dir := folder(t, map[string]string{"k.comp": "//! kernel k STEP=1.0\n" + kernel, "size.glsl": "#define SIZE 64"})
+	source := filepath.Join(dir, "k.comp")
+	require.NoError(t, os.WriteFile(source, []byte("//! glslang 1\n//! kernel k STEP=1.0\n"+kernel), 0o644))
+	variants, err := build.Variants(dir)
+	require.NoError(t, err)
+	require.Equal(t, 1, variants[0].Newer)
+	c := tools(t)
+	require.Same(t, c, c.For(variants[0]))
+	variants[0].Newer = 1000
+	require.Nil(t, c.For(variants[0]))
+
+	m, err := c.All(dir, 1)
+	require.NoError(t, err)
+	require.Empty(t, c.Kept)
+	require.Equal(t, c.CompilerVersion, m.Kernels[0].Compiler)
+	require.NoError(t, build.Write(dir, m))
+
+	require.NoError(t, os.WriteFile(source, []byte("//! glslang 1000\n//! kernel k STEP=1.0\n"+kernel), 0o644))
+	_, err = c.All(dir, 1)
+	require.ErrorContains(t, err, "kernel k: k.comp needs glslang 1000 or newer")
+	m.Kernels[0].SourceHash, err = build.SourceHash(dir, variants[0])
+	require.NoError(t, err)
+	require.NoError(t, build.Write(dir, m))
+	again, err := c.All(dir, 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"k"}, c.Kept)
+	require.Equal(t, m.Kernels, again.Kernels)
+	stale, err := build.Stale(dir)
+	require.NoError(t, err)
+	require.Empty(t, stale)
+}
+
+// What has not changed is not compiled again, unless its binary is another one by now.
+func TestUnchangedKernelsAreReused(t *testing.T) {
+	dir := folder(t, map[string]string{"k.comp": "//! kernel k STEP=1.0\n" + kernel, "size.glsl": "#define SIZE 64"})
+	c := tools(t)
+	c.Reuse = true
+	first, err := c.All(dir, 1)
+	require.NoError(t, err)
+	require.NoError(t, build.Write(dir, first))
+	marked, err := build.Read(dir)
+	require.NoError(t, err)
+	marked.Kernels[0].Instructions = 12345 // shows where the kernel comes from
+	marked.Kernels[0].SPIRV = first.Kernels[0].SPIRV
+	require.NoError(t, build.Write(dir, marked))
+	again, err := c.All(dir, 1)
+	require.NoError(t, err)
+	require.Equal(t, 12345, again.Kernels[0].Instructions)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "spv", "k.spv"), []byte("junk"), 0o644))
+	again, err = c.All(dir, 1)
+	require.NoError(t, err)
+	require.Equal(t, first.Kernels, again.Kernels)
+}
+
 func TestSourceHashCoversEverything(t *testing.T) {
 	hash := func(source, include string, defines ...string) string {
 		dir := folder(t, map[string]string{"k.comp": source, "size.glsl": include, "deep.glsl": "// deep"})

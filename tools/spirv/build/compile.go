@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -25,55 +29,86 @@ var (
 // ErrNoTools says that the compiler or one of the SPIR-V tools is not installed.
 var ErrNoTools = errors.New("glslangValidator (or glslc), spirv-opt and spirv-val are needed: packages glslang-tools and spirv-tools")
 
+// NewerTools is the environment variable with a command that runs the tools of a newer toolchain: its words come before the tool's name. It is for
+// the kernels that the tools on the path are too old for.
+const NewerTools = "VKTRAIN_NEWER_TOOLS"
+
 // Toolchain is the compiler, the optimiser and the validator.
 type Toolchain struct {
-	compiler            string // path
-	google              bool   // the compiler is glslc
-	optimizer, validate string
-	CompilerVersion     string
-	OptimizerVersion    string
+	compiler, optimizer, validate []string // commands
+	google                        bool     // the compiler is glslc
+	CompilerVersion               string
+	OptimizerVersion              string
+	glslang                       int        // the compiler's major version; 0: it does not say
+	Newer                         *Toolchain // of NewerTools, or nil
+	Kept                          []string   // the kernels that All could not compile, and has as they were
+	Reuse                         bool       // let All take what these tools have compiled before from the manifest
 }
 
 // FindToolchain looks the tools up, glslangValidator before glslc. The error is ErrNoTools where one is missing.
 func FindToolchain() (*Toolchain, error) {
-	var t Toolchain
-	var err error
-	if t.compiler, err = exec.LookPath("glslangValidator"); err != nil {
-		t.google = true
-		if t.compiler, err = exec.LookPath("glslc"); err != nil {
+	compiler := "glslangValidator"
+	if _, err := exec.LookPath(compiler); err != nil {
+		compiler = "glslc"
+	}
+	for _, tool := range []string{compiler, "spirv-opt", "spirv-val"} {
+		if _, err := exec.LookPath(tool); err != nil {
 			return nil, ErrNoTools
 		}
 	}
-	if t.optimizer, err = exec.LookPath("spirv-opt"); err != nil {
-		return nil, ErrNoTools
+	t, err := toolchain(nil, compiler)
+	if err != nil {
+		return nil, err
 	}
-	if t.validate, err = exec.LookPath("spirv-val"); err != nil {
-		return nil, ErrNoTools
+	if prefix := strings.Fields(os.Getenv(NewerTools)); len(prefix) > 0 {
+		t.Newer, err = toolchain(prefix, "glslangValidator")
 	}
+	return t, err
+}
+
+func toolchain(prefix []string, compiler string) (*Toolchain, error) {
+	command := func(tool string) []string { return append(slices.Clone(prefix), tool) }
+	t := &Toolchain{compiler: command(compiler), optimizer: command("spirv-opt"), validate: command("spirv-val"), google: compiler == "glslc"}
+	var err error
 	if t.CompilerVersion, err = version(t.compiler); err != nil {
 		return nil, err
 	}
+	if m := glslangVersion.FindStringSubmatch(t.CompilerVersion); m != nil {
+		t.glslang, _ = strconv.Atoi(m[1])
+	}
 	t.OptimizerVersion, err = version(t.optimizer)
-	return &t, err
+	return t, err
+}
+
+var glslangVersion = regexp.MustCompile(`Glslang Version: \d+:(\d+)`)
+
+// For gives the tools that know what a kernel uses: these or the newer ones; nil if neither do.
+func (t *Toolchain) For(v Variant) *Toolchain {
+	for _, c := range []*Toolchain{t, t.Newer} {
+		if c != nil && c.glslang >= v.Newer {
+			return c
+		}
+	}
+	return nil
 }
 
 // version is a tool's name and the first line that it says of its version.
-func version(tool string) (string, error) {
-	out, err := exec.Command(tool, "--version").CombinedOutput()
+func version(tool []string) (string, error) {
+	out, err := exec.Command(tool[0], append(tool[1:], "--version")...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%s --version: %w", filepath.Base(tool), err)
+		return "", fmt.Errorf("%s --version: %w", strings.Join(tool, " "), err)
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return filepath.Base(tool) + ": " + strings.TrimSpace(line), nil
+	return tool[len(tool)-1] + ": " + strings.TrimSpace(line), nil
 }
 
 // run gives a tool's words as the error when it fails.
-func run(tool string, args ...string) error {
+func run(tool []string, args ...string) error {
 	var out bytes.Buffer
-	cmd := exec.Command(tool, args...)
+	cmd := exec.Command(tool[0], append(slices.Clone(tool[1:]), args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(tool), strings.Join(args, " "), err, out.Bytes())
+		return fmt.Errorf("%s %s: %w\n%s", tool[len(tool)-1], strings.Join(args, " "), err, out.Bytes())
 	}
 	return nil
 }
@@ -97,7 +132,7 @@ func (t *Toolchain) Compile(dir string, v Variant) ([]byte, error) {
 	}
 	args = append(args, "-o", raw, filepath.Join(dir, v.Source))
 	for _, step := range []struct {
-		tool string
+		tool []string
 		args []string
 	}{
 		{t.compiler, args},
@@ -125,12 +160,16 @@ func (t *Toolchain) Kernel(dir string, v Variant) (manifest.Kernel, error) {
 	if err != nil {
 		return manifest.Kernel{}, fmt.Errorf("kernel %s: %w", v.Name, err)
 	}
+	if v.Newer > 0 {
+		k.Compiler = t.CompilerVersion
+	}
 	k.Name, k.Source, k.Defines = v.Name, v.Source, v.Defines
 	k.SourceHash, k.BinaryHash = hash, BinaryHash(binary)
 	return k, nil
 }
 
-// All compiles every kernel of a folder, `parallel` at once.
+// All compiles every kernel of a folder, `parallel` at once. Those that need newer tools than there are stay as they are in the manifest if nothing that
+// they are made of has changed.
 func (t *Toolchain) All(dir string, parallel int) (*manifest.Manifest, error) {
 	variants, err := Variants(dir)
 	if err != nil {
@@ -138,17 +177,54 @@ func (t *Toolchain) All(dir string, parallel int) (*manifest.Manifest, error) {
 	}
 	m := &manifest.Manifest{Compiler: t.CompilerVersion, Optimizer: t.OptimizerVersion, Kernels: make([]manifest.Kernel, len(variants))}
 	errs := make([]error, len(variants))
+	tools := make([]*Toolchain, len(variants))
+	old, err := Read(dir)
+	if err != nil {
+		old = new(manifest.Manifest)
+	}
+	t.Kept = nil
+	for i, v := range variants {
+		if tools[i] = t.For(v); tools[i] != nil && t.Reuse && old.Optimizer == t.OptimizerVersion {
+			if k, err := keep(dir, v, old); err == nil && BinaryHash(k.SPIRV) == k.BinaryHash && cmp.Or(k.Compiler, old.Compiler) == tools[i].CompilerVersion {
+				m.Kernels[i], tools[i] = k, nil
+			}
+		} else if tools[i] == nil {
+			if m.Kernels[i], err = keep(dir, v, old); err != nil {
+				return nil, err
+			}
+			t.Kept = append(t.Kept, v.Name)
+		}
+	}
 	slots := make(chan struct{}, max(parallel, 1))
 	var wg sync.WaitGroup
 	for i, v := range variants {
+		if tools[i] == nil {
+			continue
+		}
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			m.Kernels[i], errs[i] = t.Kernel(dir, v)
+			m.Kernels[i], errs[i] = tools[i].Kernel(dir, v)
 		})
 	}
 	wg.Wait()
 	return m, errors.Join(errs...)
+}
+
+// keep takes a kernel from the manifest, with its binary.
+func keep(dir string, v Variant, old *manifest.Manifest) (manifest.Kernel, error) {
+	hash, err := SourceHash(dir, v)
+	if err != nil {
+		return manifest.Kernel{}, err
+	}
+	for _, k := range old.Kernels {
+		if k.Name == v.Name && k.SourceHash == hash {
+			k.SPIRV, err = os.ReadFile(binaryPath(dir, k.Name))
+			return k, err
+		}
+	}
+	return manifest.Kernel{}, fmt.Errorf("kernel %s: %s needs glslang %d or newer: put it on the path, or set %s to a command that runs its tools",
+		v.Name, v.Source, v.Newer, NewerTools)
 }
 
 // Read loads a folder's manifest; the kernels have no binaries.
@@ -277,7 +353,7 @@ func staleBinary(dir string, k manifest.Kernel) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("kernel %s: %w", k.Name, err)
 	}
-	r.Name, r.Source, r.Defines, r.SourceHash, r.BinaryHash = k.Name, k.Source, k.Defines, k.SourceHash, k.BinaryHash
+	r.Name, r.Source, r.Defines, r.SourceHash, r.BinaryHash, r.Compiler = k.Name, k.Source, k.Defines, k.SourceHash, k.BinaryHash, k.Compiler
 	want, err := json.Marshal(r)
 	if err != nil {
 		return "", err
@@ -293,7 +369,8 @@ func staleBinary(dir string, k manifest.Kernel) (string, error) {
 }
 
 // Differs compiles everything again and lists the kernels whose binaries come out otherwise. It says nothing (and compiles nothing) where the
-// tools are of other versions than those that made the manifest.
+// tools are of other versions than those that made the manifest; nor of a kernel that newer tools made, of another version than those that
+// there are.
 func (t *Toolchain) Differs(dir string, parallel int) ([]string, error) {
 	m, err := Read(dir)
 	if err != nil || m.Compiler != t.CompilerVersion || m.Optimizer != t.OptimizerVersion {
@@ -304,12 +381,12 @@ func (t *Toolchain) Differs(dir string, parallel int) ([]string, error) {
 		return nil, err
 	}
 	var differ []string
-	old := map[string]string{}
+	old := map[string]manifest.Kernel{}
 	for _, k := range m.Kernels {
-		old[k.Name] = k.BinaryHash
+		old[k.Name] = k
 	}
 	for _, k := range fresh.Kernels {
-		if old[k.Name] != k.BinaryHash {
+		if was := old[k.Name]; was.BinaryHash != k.BinaryHash && was.Compiler == k.Compiler {
 			differ = append(differ, "kernel "+k.Name+": compiled again, the binary is another one")
 		}
 	}

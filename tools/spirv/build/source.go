@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,13 +18,18 @@ type Variant struct {
 	Name    string
 	Source  string   // file name
 	Defines []string // NAME=VALUE
+	Newer   int      // the least glslang that compiles it; 0: any
 }
 
 // Variants lists the kernels of a folder of GLSL, sorted by name. A source file is one kernel of its own name, unless it has lines
 //
 //	//! kernel NAME MACRO=VALUE...
 //
-// each of which is one.
+// each of which is one. A line
+//
+//	//! glslang N
+//
+// says that compilers older than glslang N do not know what the kernels use.
 func Variants(dir string) ([]Variant, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.comp"))
 	if err != nil {
@@ -37,6 +43,12 @@ func Variants(dir string) ([]Variant, error) {
 		}
 		source := filepath.Base(file)
 		found := false
+		newer := 0
+		if m := glslang.FindSubmatch(text); m != nil {
+			if newer, err = strconv.Atoi(string(m[1])); err != nil {
+				return nil, fmt.Errorf("%s: %w", source, err)
+			}
+		}
 		for line := range strings.Lines(string(text)) {
 			words, ok := strings.CutPrefix(strings.TrimSpace(line), "//! kernel ")
 			if !ok {
@@ -46,11 +58,11 @@ func Variants(dir string) ([]Variant, error) {
 			if len(f) < 1 {
 				return nil, fmt.Errorf("%s: a kernel line without a name", source)
 			}
-			all = append(all, Variant{Name: f[0], Source: source, Defines: f[1:]})
+			all = append(all, Variant{Name: f[0], Source: source, Defines: f[1:], Newer: newer})
 			found = true
 		}
 		if !found {
-			all = append(all, Variant{Name: strings.TrimSuffix(source, ".comp"), Source: source})
+			all = append(all, Variant{Name: strings.TrimSuffix(source, ".comp"), Source: source, Newer: newer})
 		}
 	}
 	slices.SortFunc(all, func(a, b Variant) int { return strings.Compare(a.Name, b.Name) })
@@ -61,6 +73,8 @@ func Variants(dir string) ([]Variant, error) {
 	}
 	return all, nil
 }
+
+var glslang = regexp.MustCompile(`(?m)^//! glslang (\d+)$`)
 
 var include = regexp.MustCompile(`(?m)^\s*#include\s+"([^"]+)"`)
 

@@ -38,6 +38,7 @@ const (
 	opVariable          = 59
 	opDecorate          = 71
 	opMemberDecorate    = 72
+	opTypeMatrixKHR     = 4456
 	opAtomicFMin        = 5614
 	opAtomicFMax        = 5615
 	opAtomicFAdd        = 6035
@@ -73,7 +74,7 @@ var capabilityNames = map[uint32]string{
 	65: "GroupNonUniformShuffle", 66: "GroupNonUniformShuffleRelative", 67: "GroupNonUniformClustered", 68: "GroupNonUniformQuad",
 	4433: "StorageBuffer16BitAccess", 4434: "UniformAndStorageBuffer16BitAccess", 4448: "StorageBuffer8BitAccess",
 	5345: "VulkanMemoryModel", 5346: "VulkanMemoryModelDeviceScope", 5612: "AtomicFloat32MinMaxEXT",
-	6022: "CooperativeMatrixKHR", 6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT",
+	5116: "BFloat16TypeKHR", 5118: "BFloat16CooperativeMatrixKHR", 6022: "CooperativeMatrixKHR", 6033: "AtomicFloat32AddEXT", 6034: "AtomicFloat64AddEXT",
 }
 
 // inst is one instruction: its operands without the first word.
@@ -140,7 +141,7 @@ func parse(data []byte) (*module, error) {
 var minArgs = map[uint32]int{
 	opName: 2, opMemberName: 3, opExtension: 1, opEntryPoint: 3, opExecutionMode: 2, opCapability: 1,
 	opTypeVoid: 1, opTypeBool: 1, opTypeInt: 3, opTypeFloat: 2, opTypeVector: 3, opTypeArray: 3, opTypeRuntimeArray: 2,
-	opTypeStruct: 1, opTypePointer: 3, opConstantTrue: 2, opConstantFalse: 2, opConstant: 3, opConstantComposite: 2,
+	opTypeStruct: 1, opTypePointer: 3, opTypeMatrixKHR: 6, opConstantTrue: 2, opConstantFalse: 2, opConstant: 3, opConstantComposite: 2,
 	opSpecConstantTrue: 2, opSpecConstantFalse: 2, opSpecConstant: 3, opSpecComposite: 2, opVariable: 3, opDecorate: 2, opMemberDecorate: 3,
 }
 
@@ -164,7 +165,7 @@ func (m *module) add(in inst) error {
 		m.modes = append(m.modes, in)
 	case opTypeVoid, opTypeBool, opTypeInt, opTypeFloat, opTypePointer:
 		return m.define(in.arg[0], in)
-	case opTypeVector, opTypeArray, opTypeRuntimeArray:
+	case opTypeVector, opTypeArray, opTypeRuntimeArray, opTypeMatrixKHR:
 		return m.define(in.arg[0], in, in.arg[1])
 	case opTypeStruct:
 		return m.define(in.arg[0], in, in.arg[1:]...)
