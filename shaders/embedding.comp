@@ -1,4 +1,5 @@
-// embedding: y[r] = table[tokens[r]], NaN for a token that the table lacks. Words are copied as they are.
+// embedding: y[r] = table[tokens[r]], NaN for a token that the table lacks. Words are copied as they are. Of a part of the table it writes
+// the rows of y that it has.
 //! kernel embedding
 //! kernel embedding_128 THREADS=128
 #version 450
@@ -10,6 +11,8 @@ layout(push_constant) uniform Push {
   uint count; // elements of y
   uint dim;
   uint vocab;
+  uint first; // row of the table's that is bound, and how many are
+  uint rows;
 };
 
 layout(binding = 0) readonly buffer B0 { uint table[]; };
@@ -20,5 +23,8 @@ void main() {
   uint i = group_index() * THREADS + gl_LocalInvocationIndex;
   if (i >= count) return;
   uint token = tokens[i / dim]; // a negative one is a large number here
-  y[i] = token < vocab ? table[token * dim + i % dim] : 0x7fc00000u;
+  if (token - first < rows)
+    y[i] = table[(token - first) * dim + i % dim];
+  else if (token >= vocab)
+    y[i] = 0x7fc00000u;
 }

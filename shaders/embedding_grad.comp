@@ -13,7 +13,8 @@ layout(constant_id = 0) const bool HAS_ADDEND = false; // the addend is dtable i
 layout(push_constant) uniform Push {
   uint tokens_count;
   uint dim;
-  uint vocab;
+  uint vocab; // rows of dtable
+  uint base; // token of the first of them
   uint rows; // of the table, a group; at most 16
   uint column_blocks;
 };
@@ -43,7 +44,7 @@ void main() {
     if (tid == 0) touched = 0u;
     barrier();
     if (block + tid < tokens_count) {
-      uint row = tokens[block + tid] - first; // wraps round to a large number below first
+      uint row = tokens[block + tid] - base - first; // wraps round to a large number below first
       if (row < count) {
         atomicOr(hits[row * WORDS + tid / 32], 1u << (tid % 32));
         atomicOr(touched, 1u << row);

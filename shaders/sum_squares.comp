@@ -1,4 +1,4 @@
-// sum_squares: the sums of the squares of 64 chunks, each spread over lanes like a row.
+// sum_squares: the sums of the squares of 64 chunks, or of some of them, each spread over lanes like a row.
 //! kernel sum_squares
 //! kernel sum_squares_128 THREADS=128
 #version 450
@@ -10,6 +10,8 @@
 layout(push_constant) uniform Push {
   uint count;
   uint chunk; // elements of one
+  uint first; // chunk
+  uint base; // element of the tensor that x begins with
 };
 
 layout(binding = 0) readonly buffer B0 { float x[]; };
@@ -18,9 +20,9 @@ layout(binding = 1) writeonly buffer B1 { float partials[]; };
 #define TERM(i) x[i] * x[i]
 
 void main() {
-  uint part = gl_WorkGroupID.x * SLOTS + slot(); // SLOTS divides 64
-  uint first = min(part * chunk, count);
+  uint part = first + gl_WorkGroupID.x * SLOTS + slot(); // SLOTS divides 64
+  uint from = min(part * chunk, count);
   float s;
-  ROW_SUM(s, first, min(first + chunk, count), TERM)
+  ROW_SUM(s, from - base, min(from + chunk, count) - base, TERM)
   if (lane() == 0) partials[part] = s;
 }

@@ -5,7 +5,6 @@ package vulkan
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	vk "github.com/vulkan-go/vulkan"
 
@@ -38,9 +37,6 @@ func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*
 	}
 	if err := backend.CheckVars(p, store.vars); err != nil {
 		return nil, fmt.Errorf("vulkan: %w", err)
-	}
-	if err := b.checkSizes(p); err != nil {
-		return nil, err
 	}
 	launches, err := lowerProgram(b.caps, p, lower, b.lookup)
 	if err != nil {
@@ -78,26 +74,6 @@ func (b *Backend) scratchBytes(p *graph.Program, lower lowerFunc) int64 {
 		return 0
 	}
 	return placeScratch(graph.NewPlan(p), launches).bytes
-}
-
-// checkSizes finds tensors that no kernel could see whole.
-func (b *Backend) checkSizes(p *graph.Program) error {
-	for _, v := range p.Values() {
-		if bytes := int64(storageBytes(v.Bytes())); bytes > b.caps.maxBindBytes && !v.IsView() {
-			return fmt.Errorf("vulkan: program %s: %w, of %s", p.Name(), sizeError(v.Name(), bytes, b.caps), user(p, v))
-		}
-	}
-	return nil
-}
-
-// user names the first node that reads or writes a value.
-func user(p *graph.Program, v *graph.Value) string {
-	for _, n := range p.Nodes() {
-		if slices.Contains(n.In, v) || slices.Contains(n.Out, v) {
-			return n.String()
-		}
-	}
-	return "no operator"
 }
 
 func (e *Executable) build() error {
@@ -190,10 +166,10 @@ func last(at []int64) int64 { return at[len(at)-1] }
 // place gives where a value lives, as the kernels and copies of a slot see it.
 func (e *Executable) place(v *graph.Value, slot int) vkx.BufferRange {
 	size := storageBytes(v.Bytes())
-	if at, ok := e.scratch.offset[v]; ok {
-		return e.scratchSpace.part(int(at), size)
-	}
 	base, offset := v.Base()
+	if at, ok := e.scratch.offset[base]; ok {
+		return e.scratchSpace.part(int(at)+offset, size)
+	}
 	switch v.Kind() {
 	case graph.KindVar:
 		return e.store.places[base.Name()].a.part(offset, size)

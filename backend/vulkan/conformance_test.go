@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,6 +17,15 @@ func TestConformance(t *testing.T) {
 // leastDevice has all that is less than usual at once.
 const leastDevice = "invocations=128,group=128,shared=16K,subgroup=off,16bit=off,8bit=off"
 
+// What goes over parts of tensors at 64 KiB, but for shapes with rows of a few bytes, of which no part begins where it can be bound, and some that take long.
+var (
+	splitGroups = []string{
+		"embedding", "embedding_grad", "matmul", "rms_norm", "rms_norm_grad", "layer_norm_grad", "qk_norm_rope", "attention", "attention_grad", "softmax",
+		"swiglu_grad", "cross_entropy", "cross_entropy_grad", "sum", "sum_rows", "broadcast", "adamw", "cast", "step",
+	}
+	unsplit = regexp.MustCompile(`66000|64x257|600x2x55`)
+)
+
 // The least device that kernels must run on, with the whole kit but the largest batch of matmuls, of which software drivers take minutes; and
 // limits by themselves, with what they change.
 func TestConformanceOfLesserDevices(t *testing.T) {
@@ -23,6 +33,7 @@ func TestConformanceOfLesserDevices(t *testing.T) {
 		leastDevice:         {Pick: func(c conformance.Case) bool { return !strings.Contains(c.Name, "batch 66000") }},
 		"shared=16K":        {Only: []string{"attention", "attention_grad"}},
 		"range=1M,alloc=4M": {Only: []string{"contract", "step", "golden"}},
+		"range=64K":         {Only: splitGroups, Pick: func(c conformance.Case) bool { return !unsplit.MatchString(c.Name) }},
 	} {
 		t.Run(limits, func(t *testing.T) { conformance.RunWith(t, openTest(t, Options{Limits: limits}), o) })
 	}

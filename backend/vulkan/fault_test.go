@@ -118,20 +118,6 @@ func TestAbsentDevice(t *testing.T) {
 	require.ErrorContains(t, err, `"99"`)
 }
 
-func TestTensorsTooLargeToBind(t *testing.T) {
-	b := openArith(t, Options{tweak: func(d *DeviceInfo) { d.Limits.BindBytes = 4096 }})
-	_, err := b.NewStore([]graph.Var{{Name: "w", DType: graph.F32, Shape: graph.Shape{1025}}})
-	require.ErrorContains(t, err, `tensor "w" has 4100 bytes, but `+b.Info().Name+` binds at most 4096 bytes at once (maxStorageBufferRange)`)
-	g := graph.NewBuilder()
-	x := g.Input("x", graph.F32, 1025)
-	g.Output("y", g.Add(x, x, nil))
-	p := g.Build("wide")
-	_, err = b.Compile(p, newStore(t, b, p))
-	require.ErrorContains(t, err, `program wide: tensor "x" has 4100 bytes`)
-	p = chain(1024, 1)
-	compile(t, b, p, newStore(t, b, p))
-}
-
 func TestOutOfMemoryIsKnownBefore(t *testing.T) {
 	narrow := func(bytes int64) func(*DeviceInfo) {
 		return func(d *DeviceInfo) {

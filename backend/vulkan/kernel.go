@@ -225,16 +225,10 @@ func checkDispatch(d *deviceCaps, dis dispatch, lookup func(string) (shader, boo
 	}
 	for _, v := range dis.bind {
 		if v != nil && int64(storageBytes(v.Bytes())) > d.maxBindBytes {
-			return fail("%v", sizeError(v.Name(), int64(v.Bytes()), d))
+			return fail("tensor %q has %d bytes, devices bind at most %d (maxStorageBufferRange)", v.Name(), v.Bytes(), d.maxBindBytes)
 		}
 	}
 	return launch{dispatch: dis, key: keyOf(dis), data: data}, nil
-}
-
-// sizeError says that a tensor is larger than what a kernel can see at once.
-func sizeError(name string, bytes int64, d *deviceCaps) error {
-	return fmt.Errorf("tensor %q has %d bytes, but %s binds at most %d bytes at once (maxStorageBufferRange): use a smaller batch, sequence, or vocabulary",
-		name, bytes, d.name, d.maxBindBytes)
 }
 
 // storageBytes is the size of a tensor's storage: kernels without 16-bit storage write whole words.

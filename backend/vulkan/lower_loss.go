@@ -54,19 +54,29 @@ func lowerSumRows(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	}}, nil
 }
 
-type sumSquaresPush struct{ Count, Chunk uint32 }
+type sumSquaresPush struct{ Count, Chunk, First, Base uint32 }
 
 func lowerSumSquares(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	x := n.In[0]
-	chunk := ceilDiv(x.Elems(), graph.SumSquaresParts)
-	lanes := d.rowLanes(chunk)
-	if err := d.checkLoops(n, ceilDiv(chunk, lanes)); err != nil {
+	if err := d.checkSumSquares(n); err != nil {
 		return nil, err
 	}
-	return []dispatch{{
-		kernel: "sum_squares", spec: []uint32{uint32(lanes)}, push: sumSquaresPush{uint32(x.Elems()), uint32(chunk)},
-		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{uint32(graph.SumSquaresParts * lanes / d.threads()), 1, 1},
-	}}, nil
+	return []dispatch{d.sumSquares(n, n.In[0], 0, 0, graph.SumSquaresParts)}, nil
+}
+
+func (d *deviceCaps) checkSumSquares(n *graph.Node) error {
+	chunk := ceilDiv(n.In[0].Elems(), graph.SumSquaresParts)
+	return d.checkLoops(n, ceilDiv(chunk, d.rowLanes(chunk)))
+}
+
+// sumSquares sums so many chunks from a first one on; x is the tensor from element base on.
+func (d *deviceCaps) sumSquares(n *graph.Node, x *graph.Value, base, first, chunks int) dispatch {
+	count := n.In[0].Elems()
+	chunk := ceilDiv(count, graph.SumSquaresParts)
+	lanes := d.rowLanes(chunk)
+	return dispatch{
+		kernel: "sum_squares", spec: []uint32{uint32(lanes)}, push: sumSquaresPush{uint32(count), uint32(chunk), uint32(first), uint32(base)},
+		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{uint32(chunks * lanes / d.threads()), 1, 1},
+	}
 }
 
 type clipNormPush struct {

@@ -38,7 +38,7 @@ func lowerNormGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	lanes := max(d.rowLanes(length), d.lanesFor(length, normGradKept))
 	span := d.threads() / lanes
 	if gain != nil {
-		span = graph.RowsPerPart(rows)
+		span = partRows(rows, dgain)
 	}
 	if err := d.checkLoops(n, ceilDiv(span, d.threads()/lanes)*(5*ceilDiv(length, lanes)+60)); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func lowerQKNormRoPEGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	lanes := d.lanesFor(at.HeadDim, 4)
 	span := ropeSpan(rows, d.threads()/lanes)
 	if gain != nil {
-		span = graph.RowsPerPart(rows)
+		span = partRows(rows, dgain)
 	}
 	if err := d.checkLoops(n, ceilDiv(span, d.threads()/lanes)*60); err != nil {
 		return nil, err

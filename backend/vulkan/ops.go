@@ -56,6 +56,9 @@ func lowerNode(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 			}
 		}
 	}
+	if d.needsSplit(n) {
+		return d.lowerSplit(n)
+	}
 	if d.needsWide(n) {
 		return d.lowerWide(n)
 	}

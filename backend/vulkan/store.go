@@ -33,17 +33,13 @@ type place struct {
 	a allocation
 }
 
-// NewStore makes room for variables, all zero. It is a *MemoryError if they do not fit, and an error that names the variable if one is
-// larger than a kernel can bind.
+// NewStore makes room for variables, all zero. It is a *MemoryError if they do not fit.
 func (b *Backend) NewStore(vars []graph.Var) (backend.Store, error) {
 	if err := b.usable(); err != nil {
 		return nil, err
 	}
 	var need int64
 	for _, v := range vars {
-		if bytes := int64(storageBytes(v.Bytes())); bytes > b.caps.maxBindBytes {
-			return nil, fmt.Errorf("vulkan: %w", sizeError(v.Name, bytes, b.caps))
-		}
 		need += int64(b.memory.round(uint64(storageBytes(v.Bytes()))))
 	}
 	what := fmt.Sprintf("a store of %d variables", len(vars))

@@ -22,20 +22,30 @@ func (d *deviceCaps) needsWide(n *graph.Node) bool {
 // lowerWide runs the float32 kernels of a node between casts, with scratch memory for the stand-ins of its narrow operands.
 func (d *deviceCaps) lowerWide(n *graph.Node) ([]dispatch, error) {
 	wide, load, store := graph.Widen(n)
-	kernels, err := lowerings[n.Op](d, wide)
-	if err != nil {
+	var list []dispatch
+	add := func(n *graph.Node, barrier bool) error {
+		part, err := lowerNode(d, n)
+		if err == nil {
+			part[0].barrier = part[0].barrier || barrier
+			list = append(list, part...)
+		}
+		return err
+	}
+	cast := func(from, to *graph.Value) *graph.Node {
+		return &graph.Node{Op: graph.OpCast, In: []*graph.Value{from}, Out: []*graph.Value{to}}
+	}
+	for _, p := range load {
+		if err := add(cast(p.Of, p.Wide), false); err != nil {
+			return nil, err
+		}
+	}
+	if err := add(wide, len(load) > 0); err != nil {
 		return nil, err
 	}
-	var list []dispatch
-	for _, p := range load {
-		list = append(list, d.cast(p.Of, p.Wide))
-	}
-	kernels[0].barrier = kernels[0].barrier || len(load) > 0
-	list = append(list, kernels...)
 	for i, p := range store {
-		c := d.cast(p.Wide, p.Of)
-		c.barrier = i == 0
-		list = append(list, c)
+		if err := add(cast(p.Wide, p.Of), i == 0); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
 }
@@ -57,7 +67,11 @@ func placeScratch(plan *graph.Plan, launches []launch) scratch {
 			at, group = 0, g
 		}
 		for _, v := range l.bind {
-			if _, placed := s.offset[v]; v == nil || placed || slices.Contains(n.In, v) || slices.Contains(n.Out, v) {
+			if v == nil {
+				continue
+			}
+			v, _ = v.Base()
+			if _, placed := s.offset[v]; placed || isOperand(n, v) {
 				continue
 			}
 			s.offset[v] = at
@@ -66,6 +80,17 @@ func placeScratch(plan *graph.Plan, launches []launch) scratch {
 		}
 	}
 	return s
+}
+
+// isOperand tells the storage of a node's operands.
+func isOperand(n *graph.Node, base *graph.Value) bool {
+	return slices.ContainsFunc(slices.Concat(n.In, n.Out), func(v *graph.Value) bool {
+		if v == nil {
+			return false
+		}
+		of, _ := v.Base()
+		return of == base
+	})
 }
 
 // barriersBefore counts, for each node, the barriers of the plan up to it.

@@ -1,0 +1,401 @@
+package vulkan
+
+import (
+	"slices"
+
+	"github.com/vktrain/vktrain/graph"
+)
+
+// A kernel sees at most maxStorageBufferRange bytes of a buffer at once, 128 MiB on some drivers. A node with a larger operand becomes several, over
+// parts of its operands, each of which is lowered as any other and may be split again. Parts begin where every device can bind, and hold whole rows where
+// rows belong together, so that most results have the bits of the node in one piece. The rules of products of matrices are in split_matmul.go.
+
+// tooLarge tells an operand that the kernels of a node could not bind.
+func (d *deviceCaps) tooLarge(n *graph.Node, v *graph.Value) bool {
+	return v != nil && int64(storageBytes(v.Elems()*d.boundSize(n, v))) > d.maxBindBytes
+}
+
+// boundSize is the size of an operand's elements as the kernels of a node see them: some see 16-bit tensors through float32 stand-ins.
+func (d *deviceCaps) boundSize(n *graph.Node, v *graph.Value) int {
+	if d.needsWide(n) {
+		return max(v.DType().Size(), 4)
+	}
+	return v.DType().Size()
+}
+
+func (d *deviceCaps) needsSplit(n *graph.Node) bool {
+	large := func(v *graph.Value) bool { return d.tooLarge(n, v) }
+	return slices.ContainsFunc(n.In, large) || slices.ContainsFunc(n.Out, large)
+}
+
+// lowerSplit lowers a node over parts of its operands.
+func (d *deviceCaps) lowerSplit(n *graph.Node) ([]dispatch, error) {
+	switch n.Op {
+	case graph.OpEmbedding:
+		return d.splitEmbedding(n)
+	case graph.OpEmbeddingGrad:
+		return d.splitEmbeddingGrad(n)
+	case graph.OpMatMul:
+		return d.splitMatMul(n)
+	case graph.OpRMSNorm, graph.OpLayerNorm:
+		return d.splitRows(n, []int{0, 2}, []int{0})
+	case graph.OpRMSNormGrad, graph.OpLayerNormGrad:
+		return d.splitNormGrad(n)
+	case graph.OpQKNormRoPE:
+		return d.splitBatch(n, []int{0}, []int{0})
+	case graph.OpQKNormRoPEGrad:
+		return d.splitQKNormGrad(n)
+	case graph.OpAttention:
+		return d.splitBatch(n, []int{0, 1, 2}, []int{0, 1, 2, 3})
+	case graph.OpAttentionGrad:
+		return d.splitBatch(n, []int{0, 1, 2, 3, 4, 5}, []int{0, 1, 2, 3, 4})
+	case graph.OpSoftmax:
+		return d.splitRows(n, []int{0}, []int{0})
+	case graph.OpSoftmaxGrad:
+		return d.splitRows(n, []int{0, 1}, []int{0})
+	case graph.OpCrossEntropy:
+		return d.splitRows(n, []int{0, 1}, []int{0, 1})
+	case graph.OpCrossEntropyGrad:
+		return d.splitRows(n, []int{0, 1, 2, 3}, []int{0})
+	case graph.OpSum:
+		return d.splitSum(n)
+	case graph.OpSumRows:
+		return d.splitSumRows(n)
+	case graph.OpSumSquares:
+		return d.splitSumSquares(n)
+	case graph.OpSwiGLU, graph.OpSwiGLUGrad, graph.OpGELU, graph.OpGELUGrad, graph.OpReLU, graph.OpReLUGrad, graph.OpSoftCap, graph.OpSoftCapGrad,
+		graph.OpAdd, graph.OpBroadcast, graph.OpFill, graph.OpAdamW, graph.OpCast:
+		return d.splitElements(n)
+	}
+	return nil, d.cannotSplit(n)
+}
+
+// cannotSplit names the operand and the limit.
+func (d *deviceCaps) cannotSplit(n *graph.Node) error {
+	for _, v := range slices.Concat(n.In, n.Out) {
+		if d.tooLarge(n, v) {
+			return d.unsupported(n, "tensor %q has %d bytes, kernels bind at most %d at once (maxStorageBufferRange), and the operator cannot go over parts of that: "+
+				"use a smaller batch, sequence, or vocabulary", v.Name(), v.Elems()*d.boundSize(n, v), d.maxBindBytes)
+		}
+	}
+	return d.unsupported(n, "it cannot go over parts of its operands")
+}
+
+// lowerAll lowers nodes that stand for one. Those after the first wait for those before if inOrder.
+func (d *deviceCaps) lowerAll(nodes []*graph.Node, inOrder bool) ([]dispatch, error) {
+	var list []dispatch
+	for i, n := range nodes {
+		part, err := lowerNode(d, n)
+		if err != nil {
+			return nil, err
+		}
+		part[0].barrier = part[0].barrier || inOrder && i > 0
+		list = append(list, part...)
+	}
+	return list, nil
+}
+
+// pieces says how a node is cut along an axis of so many units: how many elements of each operand belong to a unit, 0 of one that each part sees whole.
+type pieces struct {
+	units   int
+	in, out []int
+	unit    int // parts are multiples of this many units, but for the last
+}
+
+// length is the most units that a part may have so that it begins where it can be bound and its operands fit, evened out; 0: there is none.
+func (d *deviceCaps) length(n *graph.Node, p pieces) int {
+	step, most := max(p.unit, 1), int64(p.units)
+	for i, v := range slices.Concat(n.In, n.Out) {
+		each := slices.Concat(p.in, p.out)[i]
+		if v == nil || each == 0 {
+			continue
+		}
+		bytes := each * v.DType().Size()
+		step = lcm(step, lcm(bytes, graph.ViewAlign)/bytes)
+		most = min(most, d.maxBindBytes/int64(each*d.boundSize(n, v)))
+	}
+	return evenly(p.units, int(most), step)
+}
+
+// evenly gives the length of parts, a multiple of step and at most `most`, that n is cut into as few as can be; 0: there is none.
+func evenly(n, most, step int) int {
+	if most >= n {
+		return n
+	}
+	most = most / step * step
+	if most == 0 {
+		return 0
+	}
+	count := ceilDiv(n, most)
+	return ceilDiv(ceilDiv(n, count), step) * step
+}
+
+func lcm(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+// part is units from..to-1 of a node; shape gives that of an operand's part by its units.
+func (p pieces) part(n *graph.Node, from, to int, shape func(v *graph.Value, units, each int) []int) *graph.Node {
+	cut := func(list []*graph.Value, each []int) []*graph.Value {
+		parts := slices.Clone(list)
+		for i, v := range list {
+			if v != nil && each[i] > 0 {
+				parts[i] = graph.Part(v, from*each[i], shape(v, to-from, each[i])...)
+			}
+		}
+		return parts
+	}
+	return &graph.Node{Op: n.Op, In: cut(n.In, p.in), Out: cut(n.Out, p.out), Attr: n.Attr}
+}
+
+// cut gives the parts of a node, none if it cannot be.
+func (d *deviceCaps) cut(n *graph.Node, p pieces, shape func(v *graph.Value, units, each int) []int) []*graph.Node {
+	length := d.length(n, p)
+	if length == 0 || length >= p.units {
+		return nil
+	}
+	var list []*graph.Node
+	for from := 0; from < p.units; from += length {
+		list = append(list, p.part(n, from, min(from+length, p.units), shape))
+	}
+	return list
+}
+
+// independent lowers the parts of a node that do not need each other.
+func (d *deviceCaps) independent(n *graph.Node, p pieces, shape func(v *graph.Value, units, each int) []int) ([]dispatch, error) {
+	parts := d.cut(n, p, shape)
+	if parts == nil {
+		return nil, d.cannotSplit(n)
+	}
+	return d.lowerAll(parts, false)
+}
+
+// shares gives each operand's elements a unit: those that the indices name are divided among the units.
+func shares(list []*graph.Value, units int, of []int) []int {
+	each := make([]int, len(list))
+	for _, i := range of {
+		if i < len(list) && list[i] != nil {
+			each[i] = list[i].Elems() / units
+		}
+	}
+	return each
+}
+
+// asRows and its like give the shape of a part.
+func asRows(v *graph.Value, units, each int) []int { return []int{units, each} }
+
+func asElements(_ *graph.Value, units, each int) []int { return []int{units * each} }
+
+func asBatch(v *graph.Value, units, _ int) []int {
+	return append([]int{units}, v.Shape()[1:]...)
+}
+
+// splitElements goes over ranges of elements: every operand that has as many as the output.
+func (d *deviceCaps) splitElements(n *graph.Node) ([]dispatch, error) {
+	count := n.Out[0].Elems()
+	one := func(list []*graph.Value) []int {
+		each := make([]int, len(list))
+		for i, v := range list {
+			if v != nil && v.Elems() == count {
+				each[i] = 1
+			}
+		}
+		return each
+	}
+	return d.independent(n, pieces{units: count, in: one(n.In), out: one(n.Out)}, asElements)
+}
+
+// splitRows goes over rows of the first operand, of the operands that the indices name.
+func (d *deviceCaps) splitRows(n *graph.Node, in, out []int) ([]dispatch, error) {
+	rows := n.In[0].Shape().Rows()
+	return d.independent(n, pieces{units: rows, in: shares(n.In, rows, in), out: shares(n.Out, rows, out)}, asRows)
+}
+
+// splitBatch goes over sequences, the first dimension.
+func (d *deviceCaps) splitBatch(n *graph.Node, in, out []int) ([]dispatch, error) {
+	batch := n.In[0].Shape()[0]
+	return d.independent(n, pieces{units: batch, in: shares(n.In, batch, in), out: shares(n.Out, batch, out)}, asBatch)
+}
+
+// splitNormGrad is splitRows, but each row of a gain's partial gradient stays the sum of the same rows.
+func (d *deviceCaps) splitNormGrad(n *graph.Node) ([]dispatch, error) {
+	in := []int{0, 1, 3}
+	if n.Out[1] == nil {
+		return d.splitRows(n, in, []int{0})
+	}
+	return d.splitParts(n, n.In[0].Shape().Rows(), in)
+}
+
+// splitQKNormGrad goes over sequences, but not where the parts of a gain's gradient do not end with them.
+func (d *deviceCaps) splitQKNormGrad(n *graph.Node) ([]dispatch, error) {
+	if n.Out[1] == nil {
+		return d.splitBatch(n, []int{0, 1}, []int{0})
+	}
+	return nil, d.cannotSplit(n)
+}
+
+// splitParts cuts where parts of a gain's gradient (Out[1]) end; the last part, which may be short, is a node of its own.
+func (d *deviceCaps) splitParts(n *graph.Node, rows int, in []int) ([]dispatch, error) {
+	span := graph.RowsPerPart(rows)
+	full := rows / span
+	width := n.Out[1].Shape().Last()
+	p := pieces{units: full, in: shares(n.In, rows, in), out: []int{n.Out[0].Elems() / rows * span, width}}
+	for i := range p.in {
+		p.in[i] *= span
+	}
+	byRows := func(v *graph.Value, units, each int) []int {
+		if v == n.Out[1] {
+			return []int{units, each}
+		}
+		return []int{units * span, each / span}
+	}
+	parts := d.cut(n, p, byRows)
+	if full > 0 && parts == nil {
+		if d.length(n, p) == 0 {
+			return nil, d.cannotSplit(n)
+		}
+		parts = []*graph.Node{p.part(n, 0, full, byRows)}
+	}
+	if rest := rows - full*span; rest > 0 {
+		tail := pieces{in: shares(n.In, rows, in), out: []int{n.Out[0].Elems() / rows, 0}}
+		for i, v := range n.In {
+			if v != nil && tail.in[i] > 0 && full*span*tail.in[i]*v.DType().Size()%graph.ViewAlign != 0 {
+				return nil, d.cannotSplit(n)
+			}
+		}
+		if full*width*4%graph.ViewAlign != 0 {
+			return nil, d.cannotSplit(n)
+		}
+		last := tail.part(n, full*span, rows, asRows)
+		last.Out[1] = graph.Part(n.Out[1], full*width, 1, width)
+		parts = append(parts, last)
+	}
+	if len(parts) < 2 {
+		return nil, d.cannotSplit(n)
+	}
+	return d.lowerAll(parts, false)
+}
+
+// partRows is how many rows a row of a gain's partial gradient is the sum of; a node over a part of another's rows has the other's.
+func partRows(rows int, partial *graph.Value) int {
+	parts := partial.Shape().Rows()
+	if graph.Parts(rows) == parts {
+		return graph.RowsPerPart(rows)
+	}
+	return ceilDiv(rows, parts)
+}
+
+// splitSumRows adds the rows of one part after those of the one before.
+func (d *deviceCaps) splitSumRows(n *graph.Node) ([]dispatch, error) {
+	rows := n.In[0].Shape().Rows()
+	parts := d.cut(n, pieces{units: rows, in: []int{n.In[0].Shape().Last(), 0}, out: []int{0}}, asRows)
+	if parts == nil {
+		return nil, d.cannotSplit(n)
+	}
+	for _, p := range parts[1:] {
+		p.In[1] = n.Out[0]
+	}
+	return d.lowerAll(parts, true)
+}
+
+// splitSum adds up the sums of parts: the order is another one.
+func (d *deviceCaps) splitSum(n *graph.Node) ([]dispatch, error) {
+	x, scale := n.In[0], n.In[1]
+	length := d.length(n, pieces{units: x.Elems(), in: []int{1, 0}, out: []int{0}})
+	if length == 0 {
+		return nil, d.cannotSplit(n)
+	}
+	const apart = graph.ViewAlign / 4
+	count := ceilDiv(x.Elems(), length)
+	sums := graph.Spare("sums", graph.F32, count*apart)
+	nodes := []*graph.Node{{Op: graph.OpFill, Out: []*graph.Value{sums}, Attr: graph.FillAttr{}}}
+	for i := range count {
+		from := i * length
+		nodes = append(nodes, &graph.Node{
+			Op: n.Op, In: []*graph.Value{graph.Part(x, from, min(length, x.Elems()-from)), nil}, Out: []*graph.Value{graph.Part(sums, i*apart, 1)},
+		})
+	}
+	return d.lowerAll(append(nodes, &graph.Node{Op: n.Op, In: []*graph.Value{sums, scale}, Out: n.Out}), true)
+}
+
+// splitEmbedding goes over tokens where it must, and then over rows of the table: each pass writes the rows of the tokens that it has.
+func (d *deviceCaps) splitEmbedding(n *graph.Node) ([]dispatch, error) {
+	table, y := n.In[0], n.Out[0]
+	if d.tooLarge(n, y) || d.tooLarge(n, n.In[1]) {
+		count := n.In[1].Elems()
+		return d.independent(n, pieces{units: count, in: []int{0, 1}, out: []int{y.Elems() / count}}, asRows)
+	}
+	vocab, dim := table.Shape()[0], table.Shape()[1]
+	if d.needsWide(n) {
+		return d.lowerWide(n)
+	}
+	length := d.length(n, pieces{units: vocab, in: []int{dim, 0}, out: []int{0}})
+	if length == 0 {
+		return nil, d.cannotSplit(n)
+	}
+	var list []dispatch
+	for first := 0; first < vocab; first += length {
+		rows := min(length, vocab-first)
+		list = append(list, d.embedding(n, graph.Part(table, first*dim, rows, dim), first))
+	}
+	return list, nil
+}
+
+// splitEmbeddingGrad goes over tokens, whose sums it adds to in their order, and over rows of the table.
+func (d *deviceCaps) splitEmbeddingGrad(n *graph.Node) ([]dispatch, error) {
+	tokens, dy, dtable := n.In[0], n.In[1], n.Out[0]
+	vocab, dim := dtable.Shape()[0], dtable.Shape()[1]
+	if d.tooLarge(n, tokens) || d.tooLarge(n, dy) {
+		parts := d.cut(n, pieces{units: tokens.Elems(), in: []int{1, dim, 0}, out: []int{0}}, asRows)
+		if parts == nil {
+			return nil, d.cannotSplit(n)
+		}
+		for _, p := range parts[1:] {
+			p.In[2] = dtable
+		}
+		return d.lowerAll(parts, true)
+	}
+	if d.needsWide(n) {
+		return d.lowerWide(n)
+	}
+	length := d.length(n, pieces{units: vocab, in: []int{0, 0, 0}, out: []int{dim}})
+	if length == 0 {
+		return nil, d.cannotSplit(n)
+	}
+	var list []dispatch
+	for first := 0; first < vocab; first += length {
+		rows := min(length, vocab-first)
+		list = append(list, d.embeddingGrad(n, graph.Part(dtable, first*dim, rows, dim), first))
+	}
+	return list, nil
+}
+
+// splitSumSquares goes over the chunks whose sums it gives.
+func (d *deviceCaps) splitSumSquares(n *graph.Node) ([]dispatch, error) {
+	if d.needsWide(n) {
+		return d.lowerWide(n)
+	}
+	x := n.In[0]
+	chunk := ceilDiv(x.Elems(), graph.SumSquaresParts)
+	const align = graph.ViewAlign / 4
+	most := (int(d.maxBindBytes/4) - align) / chunk // a part begins at the last place before it that can be bound
+	step := d.threads() / d.rowLanes(chunk)         // what a workgroup sums
+	length := evenly(graph.SumSquaresParts, most, step)
+	if length == 0 {
+		return nil, d.cannotSplit(n)
+	}
+	if err := d.checkSumSquares(n); err != nil {
+		return nil, err
+	}
+	var list []dispatch
+	for first := 0; first < graph.SumSquaresParts; first += length {
+		from := first * chunk / align * align
+		to := min((first+length)*chunk, x.Elems())
+		list = append(list, d.sumSquares(n, graph.Part(x, from, to-from), from, first, min(length, graph.SumSquaresParts-first)))
+	}
+	return list, nil
+}
