@@ -241,6 +241,7 @@ type pipelineKey struct {
 	subgroupSize  uint32
 	fullSubgroups bool
 	statistics    bool
+	disassembly   bool
 }
 
 func keyOf(d dispatch) pipelineKey {

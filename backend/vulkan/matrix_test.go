@@ -100,3 +100,28 @@ func TestMatrixChoice(t *testing.T) {
 	d.maxSubgroupSize = 64 // either, and none can be required
 	require.Empty(t, name(d, product(graph.F16, 2048, 2048, 512)))
 }
+
+// The whole kit with the kernels that a GPU gets, those of cooperative matrices among them, for every product of 16-bit matrices that has more than a few rows.
+func TestConformanceOfAGPUWithMatrices(t *testing.T) {
+	b := openMatrices(t, Options{tweak: asGPU})
+	matrices := 0
+	b.lower = func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+		list, err := lowerNode(d, n)
+		if err == nil && strings.HasPrefix(list[0].kernel, "matmul_matrix_") {
+			matrices++
+		}
+		return list, err
+	}
+	conformance.Run(t, b)
+	require.Positive(t, matrices)
+	require.Empty(t, b.Device().Failed)
+}
+
+// Synchronization validation has nothing to say of them.
+func TestValidationOfMatrixKernels(t *testing.T) {
+	needValidation(t)
+	b := openMatrices(t, Options{tweak: asGPU, Validate: true})
+	conformance.RunWith(t, b, conformance.Options{Only: []string{"matmul"}, Pick: func(c conformance.Case) bool {
+		return strings.HasSuffix(c.Name, " f16") && !strings.Contains(c.Name, "66000")
+	}})
+}

@@ -114,7 +114,7 @@ func (s *pipelineSet) build(keys []pipelineKey) error {
 		}
 		configs[i] = vkx.PipelineConfig{
 			Module: module, Layout: layout.pipeline, Spec: k.constants(),
-			SubgroupSize: k.subgroupSize, FullSubgroups: k.fullSubgroups, Statistics: k.statistics,
+			SubgroupSize: k.subgroupSize, FullSubgroups: k.fullSubgroups, Statistics: k.statistics, Disassembly: k.disassembly,
 		}
 		built[i] = &pipeline{layout: layout}
 	}

@@ -213,3 +213,60 @@ func table(stats []KernelStats) string {
 	}
 	return out.String()
 }
+
+// matrixLaunches are those of every kernel of cooperative matrices, in each orientation, aligned or not.
+func matrixLaunches(t *testing.T, b *Backend) []launch {
+	var launches []launch
+	for _, at := range []graph.MatMulAttr{{}, {TransB: true}, {TransA: true}} {
+		for _, size := range []int{2048, 1023} {
+			for _, format := range []graph.DType{graph.F16, graph.BF16} {
+				g := graph.NewBuilder()
+				g.Output("c", g.MatMul(g.Input("a", format, size, size), g.Input("b", format, size, size), nil, nil, at))
+				p := g.Build("product")
+				for _, k := range b.caps.matrixKernels(p.Nodes()[0]) {
+					l, err := lowerProgram(b.caps, p, func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+						return d.matMul(n, matMulChoice{k, 1})[:1], nil
+					}, b.lookup)
+					require.NoError(t, err)
+					launches = append(launches, l...)
+				}
+			}
+		}
+	}
+	return launches
+}
+
+// On AMD's compiler the kernels of cooperative matrices really use the matrix unit, and keep their sums in registers.
+func TestMatrixKernelsUseTheMatrixUnit(t *testing.T) {
+	b := openStats(t, Options{})
+	if !strings.Contains(b.Device().Driver, "radv") || len(b.caps.matrices) == 0 {
+		t.Skip(b.Info().Name, " is no device of RADV with cooperative matrices")
+	}
+	b.submit = nil
+	launches := matrixLaunches(t, b)
+	require.NotEmpty(t, launches)
+	stats, err := b.launchStats(launches)
+	require.NoError(t, err)
+	for _, s := range stats {
+		n, known := s.Spills()
+		require.True(t, known)
+		vgprs, _ := s.Find("VGPRs")
+		lds, _ := s.Find("LDS size")
+		waves, _ := s.Find("Subgroups per SIMD")
+		code, _ := s.Find("Code size")
+		t.Logf("%-24s %v of %d: %v VGPRs, %v LDS, %v code, %v waves a SIMD, %v spills", s.Kernel, s.Constants, s.Subgroup, vgprs, lds, code, waves, n)
+		require.Zero(t, n, "%s %v spills", s.Kernel, s.Constants)
+	}
+	for _, l := range launches {
+		l.key.disassembly = true
+		pipelines, err := b.pipelines.get([]pipelineKey{l.key})
+		require.NoError(t, err)
+		code, err := b.dev.Disassembly(pipelines[l.key].handle)
+		require.NoError(t, err)
+		wmma := strings.Count(code, "v_wmma_f32_16x16x16_f16")
+		want := int(l.spec[9] * l.spec[10] * 32 / l.spec[8]) // SM x SN matrices, by the steps of a tile
+		require.GreaterOrEqual(t, wmma, want, "%s %v: the matrix unit's instructions in\n%s", l.kernel, l.spec, code)
+		t.Logf("%s %v of %d: %d wmma, %d ds_load_b128, %d of fewer bits, %d ds_store", l.kernel, l.spec, l.subgroupSize, wmma,
+			strings.Count(code, "ds_load_b128"), strings.Count(code, "ds_load")-strings.Count(code, "ds_load_b128"), strings.Count(code, "ds_store"))
+	}
+}

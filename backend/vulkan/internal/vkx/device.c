@@ -153,6 +153,7 @@ VkxResult vkx_create_device(vkx_instance *i, VkxDispatchable pd, const vkx_devic
   if (c->executables) {
     LOAD(executable_properties, "vkGetPipelineExecutablePropertiesKHR");
     LOAD(executable_statistics, "vkGetPipelineExecutableStatisticsKHR");
+    LOAD(executable_representations, "vkGetPipelineExecutableInternalRepresentationsKHR");
   }
 #undef LOAD
   return VKX_SUCCESS;

@@ -1,6 +1,7 @@
 #include "vkx.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { STORAGE_BUFFER = 7, COMPUTE_STAGE = 0x20 };
 
@@ -67,7 +68,8 @@ VkxResult vkx_create_pipeline(vkx_device *d, VkxHandle cache, VkxHandle module, 
   VkxRequiredSubgroupSize required = {VKX_ST_REQUIRED_SUBGROUP_SIZE, NULL, subgroup_size};
   VkxComputePipelineCreateInfo info = {
       .sType = VKX_ST_COMPUTE_PIPELINE,
-      .flags = flags & VKX_PIPELINE_STATISTICS ? 0x40 : 0, // VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR
+      // VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR, VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR
+      .flags = (flags & VKX_PIPELINE_STATISTICS ? 0x40 : 0) | (flags & VKX_PIPELINE_REPRESENTATIONS ? 0x80 : 0),
       .stage = {.sType = VKX_ST_PIPELINE_SHADER_STAGE,
                 .pNext = subgroup_size ? &required : NULL,
                 .flags = flags & VKX_PIPELINE_FULL_SUBGROUPS ? 0x2 : 0,
@@ -96,4 +98,25 @@ VkxResult vkx_statistics(vkx_device *d, VkxHandle pipeline, uint32_t executable,
   for (uint32_t k = 0; out && k < *count; k++) out[k] = (VkxExecutableStatistic){VKX_ST_EXECUTABLE_STATISTIC};
   VkxExecutableInfo info = {VKX_ST_EXECUTABLE_INFO, NULL, pipeline, executable};
   return ((Fn)d->executable_statistics)(d->handle, &info, count, out);
+}
+
+VkxResult vkx_disassembly(vkx_device *d, VkxHandle pipeline, char **text) {
+  typedef VkxResult(VKX_CALL * Fn)(VkxDispatchable, const VkxExecutableInfo *, uint32_t *, VkxExecutableRepresentation *);
+  *text = NULL;
+  if (!d->executable_representations) return VKX_EXTENSION_NOT_PRESENT;
+  VkxExecutableInfo info = {VKX_ST_EXECUTABLE_INFO, NULL, pipeline, 0};
+  VkxExecutableRepresentation list[16];
+  memset(list, 0, sizeof list);
+  uint32_t count = sizeof list / sizeof *list;
+  for (uint32_t k = 0; k < count; k++) list[k].sType = VKX_ST_EXECUTABLE_REPRESENTATION;
+  VkxResult r = ((Fn)d->executable_representations)(d->handle, &info, &count, list); // their sizes
+  VkxExecutableRepresentation *last = NULL;
+  for (uint32_t k = 0; r == VKX_SUCCESS && k < count; k++)
+    if (list[k].isText && list[k].dataSize > 0) last = &list[k];
+  if (!last) return r;
+  if (!(last->pData = calloc(1, last->dataSize + 1))) return VKX_OUT_OF_HOST_MEMORY;
+  r = ((Fn)d->executable_representations)(d->handle, &info, &count, list); // those without a place are only measured
+  if (r == VKX_SUCCESS) *text = last->pData;
+  else free(last->pData);
+  return r;
 }

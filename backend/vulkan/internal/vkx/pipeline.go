@@ -2,6 +2,7 @@
 
 package vkx
 
+// #include <stdlib.h>
 // #include "vkx.h"
 import "C"
 
@@ -101,6 +102,7 @@ type PipelineConfig struct {
 	SubgroupSize  uint32   // required size, 0 for the driver's choice; needs SubgroupSizeControl
 	FullSubgroups bool     // needs FullSubgroups
 	Statistics    bool     // capture statistics; needs Executables
+	Disassembly   bool     // capture what Device.Disassembly gives; needs Executables
 }
 
 // NewPipeline compiles a pipeline. It may be called from several goroutines with one cache.
@@ -112,6 +114,9 @@ func (d *Device) NewPipeline(cache vk.PipelineCache, config PipelineConfig) (vk.
 	if config.Statistics {
 		flags |= C.VKX_PIPELINE_STATISTICS
 	}
+	if config.Disassembly {
+		flags |= C.VKX_PIPELINE_REPRESENTATIONS
+	}
 	if config.FullSubgroups {
 		flags |= C.VKX_PIPELINE_FULL_SUBGROUPS
 	}
@@ -120,6 +125,16 @@ func (d *Device) NewPipeline(cache vk.PipelineCache, config PipelineConfig) (vk.
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(config.Spec))), C.uint32_t(config.SubgroupSize), flags, &out)
 	runtime.KeepAlive(config.Spec)
 	return handle[vk.Pipeline](out), Check("vkCreateComputePipelines", vk.Result(r))
+}
+
+// Disassembly is the machine's code of a pipeline that was made with Disassembly, in the driver's words; "" where it gives none.
+func (d *Device) Disassembly(p vk.Pipeline) (string, error) {
+	var out *C.char
+	if r := vk.Result(C.vkx_disassembly(&d.c, u64(p), &out)); r != vk.Success {
+		return "", Check("vkGetPipelineExecutableInternalRepresentationsKHR", r)
+	}
+	defer C.free(unsafe.Pointer(out))
+	return C.GoString(out), nil
 }
 
 // Statistic is one number that a driver tells of a compiled pipeline.

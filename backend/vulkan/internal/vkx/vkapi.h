@@ -67,6 +67,7 @@ enum { // structure types
   VKX_ST_EXECUTABLE_PROPERTIES = 1000269002,
   VKX_ST_EXECUTABLE_INFO = 1000269003,
   VKX_ST_EXECUTABLE_STATISTIC = 1000269004,
+  VKX_ST_EXECUTABLE_REPRESENTATION = 1000269005,
   VKX_ST_LAYER_SETTINGS = 1000496000,
   VKX_ST_COOPERATIVE_MATRIX_FEATURES = 1000506000,
   VKX_ST_COOPERATIVE_MATRIX_PROPERTIES = 1000506001,
@@ -476,6 +477,16 @@ typedef struct {
     double f64;
   } value;
 } VkxExecutableStatistic;
+
+typedef struct {
+  uint32_t sType;
+  void *pNext;
+  char name[256];
+  char description[256];
+  VkxBool isText;
+  size_t dataSize;
+  void *pData;
+} VkxExecutableRepresentation;
 
 typedef struct {
   uint32_t sType;

@@ -72,7 +72,7 @@ typedef struct {
   VkxVoidFn allocate_sets, update_sets, queue_submit, flush, invalidate;
   VkxVoidFn begin, end, cmd_bind_pipeline, cmd_bind_sets, cmd_push, cmd_dispatch, cmd_barrier, cmd_copy, cmd_fill;
   VkxVoidFn cmd_reset_queries, cmd_timestamp;
-  VkxVoidFn executable_properties, executable_statistics;
+  VkxVoidFn executable_properties, executable_statistics, executable_representations;
 } vkx_device;
 
 typedef struct {
@@ -99,12 +99,14 @@ typedef struct { // one descriptor set: its buffers are infos[first .. first+cou
 
 VkxResult vkx_update_sets(vkx_device *d, uint32_t n, const vkx_set_write *writes, const VkxBufferInfo *infos);
 
-enum { VKX_PIPELINE_STATISTICS = 1, VKX_PIPELINE_FULL_SUBGROUPS = 2 };
+enum { VKX_PIPELINE_STATISTICS = 1, VKX_PIPELINE_FULL_SUBGROUPS = 2, VKX_PIPELINE_REPRESENTATIONS = 4 };
 
 VkxResult vkx_create_pipeline(vkx_device *d, VkxHandle cache, VkxHandle module, VkxHandle layout, uint32_t spec_count,
                               const uint32_t *spec, uint32_t subgroup_size, uint32_t flags, VkxHandle *out);
 VkxResult vkx_executables(vkx_device *d, VkxHandle pipeline, uint32_t *count, VkxExecutableProperties *out);
 VkxResult vkx_statistics(vkx_device *d, VkxHandle pipeline, uint32_t executable, uint32_t *count, VkxExecutableStatistic *out);
+// The driver's last text of a pipeline's first executable, which is the one nearest to the machine; to be freed.
+VkxResult vkx_disassembly(vkx_device *d, VkxHandle pipeline, char **text);
 
 enum { VKX_BIND_PIPELINE, VKX_BIND_SET, VKX_PUSH, VKX_DISPATCH, VKX_BARRIER, VKX_COPY, VKX_FILL, VKX_RESET_QUERIES, VKX_TIMESTAMP };
 
