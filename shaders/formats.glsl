@@ -47,3 +47,17 @@ uint narrow(uint f, uint format) { return format == BF16 ? narrow_bf16(f) : narr
 
 // Element i of a tensor that is bound as words, as float32.
 #define ELEMENT_AT(words, i, format) uintBitsToFloat((format) == F32 ? words[i] : widen(half_of(words[(i) / 2], i), format))
+
+// Four elements that were read at once: words of one, or two words of two. Subnormal float16s come out of a sum of normal float32s, which is exact.
+vec4 widen4(uvec4 w, uint format) {
+  if (format == F32) return uintBitsToFloat(w);
+  if (format == BF16) return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
+  uvec4 h = uvec4(w.x & 0xffffu, w.x >> 16, w.y & 0xffffu, w.y >> 16);
+  uvec4 f = (h & 0x7fffu) << 13;
+  uvec4 exponent = f & 0xf800000u;
+  f += 0x38000000u; // 2^112
+  f = mix(f, f + 0x38000000u, equal(exponent, uvec4(0xf800000u))); // infinite, or not a number
+  uvec4 tiny = floatBitsToUint(uintBitsToFloat(f + 0x800000u) - uintBitsToFloat(0x38800000u));
+  f = mix(f, tiny, equal(exponent, uvec4(0u)));
+  return uintBitsToFloat(f | (h & 0x8000u) << 16);
+}

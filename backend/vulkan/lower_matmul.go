@@ -137,11 +137,18 @@ func (d *deviceCaps) matMulTile(n *graph.Node, k matMulKernel, addend, out *grap
 	tilesM, tilesN := ceilDiv(m, k.rows), ceilDiv(cols, k.cols)
 	groups := d.grid(tilesM * tilesN)
 	groups[2] = min(uint32(batch*parts), d.maxGroups[2]) // a workgroup goes over the batch and the parts in steps of that
-	// A tensor whose rows are whole vec4s is bound as such, and another as floats.
+	// A tensor whose rows are whole vec4s (uvec2s, if its elements are of 16 bits) is bound as such, and another as words.
 	bind := make([]*graph.Value, 8)
+	narrow := graph.HasNarrow(n)
+	if narrow {
+		bind = make([]*graph.Value, 12)
+	}
 	as := func(i int, v *graph.Value, row int) uint32 {
 		vec := row%4 == 0
-		if vec {
+		switch {
+		case vec && v != nil && v.DType() != graph.F32:
+			i += 8
+		case vec:
 			i += 4
 		}
 		bind[i] = v
@@ -156,8 +163,14 @@ func (d *deviceCaps) matMulTile(n *graph.Node, k matMulKernel, addend, out *grap
 	}
 	vecA, vecB, vecC := as(0, n.In[0], rowA), as(1, n.In[1], rowB), as(3, out, cols)
 	as(2, addend, cols)
+	name, spec := k.name, []uint32{flag(at.TransA), flag(at.TransB), flag(addend != nil), vecA, vecB, vecC, uint32(k.unroll)}
+	if narrow {
+		name += "_narrow"
+		spec[2] = formatOf(addend)
+		spec = append(spec, formatOf(n.In[0]), formatOf(n.In[1]), formatOf(out))
+	}
 	return dispatch{
-		kernel: k.name, spec: []uint32{flag(at.TransA), flag(at.TransB), flag(addend != nil), vecA, vecB, vecC, uint32(k.unroll)},
+		kernel: name, spec: spec,
 		push: matMulTilePush{
 			uint32(m), uint32(cols), uint32(inner), uint32(batch), uint32(tilesM), uint32(tilesN), uint32(parts), uint32(part),
 		},

@@ -26,10 +26,9 @@ var matMulMatrixTiles = []struct {
 	{matMulKernel{name: "matmul_matrix_bf16_64", rows: 64, cols: 64, step: 32}, graph.BF16, 128},
 }
 
-// narrowMatMul tells whether there is a kernel for the formats of a matmul.
+// narrowMatMul tells whether there are kernels for the formats of a matmul: a CPU has those with float32 operands, which it does not need to share.
 func (d *deviceCaps) narrowMatMul(n *graph.Node) bool {
-	_, ok := d.chooseMatrices(n)
-	return ok
+	return d.kind != backend.Software
 }
 
 // chooseMatrices takes cooperative matrices where a and b are of a format that the device has them for, and enough rows would use them.

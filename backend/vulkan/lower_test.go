@@ -161,6 +161,12 @@ func TestLaunchesFitTheirKernels(t *testing.T) {
 		require.NoError(t, err)
 		nodes, launches = append(nodes, p.Nodes()[0]), append(launches, test[0])
 	}
+	for _, d := range []*deviceCaps{floorCaps(backend.Discrete), roomyCaps(backend.Discrete)} {
+		for _, m := range []int{3, 20, 60, 2048} { // every tile, with operands of 16 bits
+			n := product(graph.BF16, m, 4096, 63)
+			nodes, launches = append(nodes, n), append(launches, d.matMul(n, d.ruleForMatMul(n))[0])
+		}
+	}
 	for _, d := range []*deviceCaps{matrixCaps(32), matrixCaps(64)} {
 		for _, format := range []graph.DType{graph.F16, graph.BF16} {
 			for _, size := range []int{60, 2048} {

@@ -82,7 +82,8 @@ func TestMatrixChoice(t *testing.T) {
 	d := matrixCaps(32)
 	name := func(d *deviceCaps, n *graph.Node) string {
 		c, ok := d.chooseMatrices(n)
-		require.Equal(t, ok, d.narrowMatMul(n))
+		require.Equal(t, d.kind != backend.Software, d.narrowMatMul(n))
+		require.Equal(t, ok, d.ruleForMatMul(n).kernel.matrix.width > 0)
 		return c.String()
 	}
 	require.Equal(t, "matmul_matrix_f16_128@32", name(d, product(graph.F16, 2048, 2048, 512)))
@@ -99,6 +100,29 @@ func TestMatrixChoice(t *testing.T) {
 	d = matrixCaps(32)
 	d.maxSubgroupSize = 64 // either, and none can be required
 	require.Empty(t, name(d, product(graph.F16, 2048, 2048, 512)))
+}
+
+// Each tile on products of 16-bit and mixed formats, whole and in parts: the kernels that need no matrices and no 16-bit storage.
+func TestConformanceOfNarrowTiles(t *testing.T) {
+	b := openTest(t, Options{tweak: asGPU})
+	for _, k := range append(slices.Clone(matMulTiles), matMulSkinny) {
+		k.unroll = 1 // compiling is what software drivers take long for
+		t.Run(k.name, func(t *testing.T) {
+			run := map[string]bool{}
+			for _, parts := range []int{1, 3} {
+				b.lower = func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+					list := d.matMul(n, matMulChoice{k, parts})
+					run[list[0].kernel] = true
+					return list, nil
+				}
+				conformance.RunWith(t, b, conformance.Options{Only: []string{"matmul"}, Pick: func(c conformance.Case) bool {
+					odd, whole := strings.Contains(c.Name, " 17x31x33"), strings.Contains(c.Name, " 132x68x20")
+					return strings.Contains(c.Name, "f16") && (odd || whole) && (parts == 1 || odd && strings.Contains(c.Name, "NN"))
+				}})
+			}
+			require.Equal(t, map[string]bool{k.name + "_narrow": true}, run)
+		})
+	}
 }
 
 // The whole kit with the kernels that a GPU gets, those of cooperative matrices among them, for every product of 16-bit matrices that has more than a few rows.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,7 +155,8 @@ func TestNoKernelSpills(t *testing.T) {
 	var stats []KernelStats
 	for _, b := range []*Backend{b, openStats(t, Options{Limits: leastDevice})} {
 		b.submit = nil
-		launches := peakLaunches(t, b)
+		launches := append(peakLaunches(t, b), narrowLaunches(t, b)...)
+		launches = append(launches, matrixLaunches(t, b)...)
 		for _, p := range everyProgram(t) {
 			l, err := b.mayLaunch(p)
 			require.NoError(t, err)
@@ -179,7 +181,8 @@ func TestNoKernelSpills(t *testing.T) {
 		}
 	}
 	for _, k := range shaders.All() {
-		if !strings.HasPrefix(k.Name, "matmul_subgroup_") { // those are for devices that are a CPU
+		// Those are for devices that are a CPU, and for devices with cooperative matrices.
+		if !strings.HasPrefix(k.Name, "matmul_subgroup_") && !strings.HasPrefix(k.Name, "matmul_matrix_") {
 			require.True(t, seen[k.Name], "no program here uses kernel %s", k.Name)
 		}
 	}
@@ -212,6 +215,30 @@ func table(stats []KernelStats) string {
 		i = k
 	}
 	return out.String()
+}
+
+// narrowLaunches are those of every tile for 16-bit operands, in each orientation, aligned or not.
+func narrowLaunches(t *testing.T, b *Backend) []launch {
+	var launches []launch
+	for _, at := range []graph.MatMulAttr{{}, {TransB: true}, {TransA: true}} {
+		for _, size := range []int{2048, 1022} {
+			for _, format := range []graph.DType{graph.F16, graph.BF16} {
+				for _, k := range append(slices.Clone(matMulTiles), matMulSkinny) {
+					if !b.caps.has(k.name) {
+						continue
+					}
+					g := graph.NewBuilder()
+					g.Output("c", g.MatMul(g.Input("a", format, size, size), g.Input("b", format, size, size), nil, nil, at))
+					l, err := lowerProgram(b.caps, g.Build("product"), func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+						return d.matMul(n, matMulChoice{k, 1}), nil
+					}, b.lookup)
+					require.NoError(t, err)
+					launches = append(launches, l...)
+				}
+			}
+		}
+	}
+	return launches
 }
 
 // matrixLaunches are those of every kernel of cooperative matrices, in each orientation, aligned or not.

@@ -109,11 +109,8 @@ func (d *deviceCaps) matMulNamed(n *graph.Node, name string) (matMulChoice, bool
 		}
 	}
 	for _, k := range matMulAll() {
-		if graph.HasNarrow(n) {
-			break // those are of float32
-		}
 		rest, ok := strings.CutPrefix(name, k.name)
-		if !ok || !d.has(k.name) || k.subgroupSize > 0 && k.subgroupSize != d.subgroupSize {
+		if !ok || !d.has(k.name) || k.subgroupSize > 0 && (k.subgroupSize != d.subgroupSize || graph.HasNarrow(n)) {
 			continue
 		}
 		c := matMulChoice{k, 1}
@@ -149,6 +146,7 @@ func (d *deviceCaps) matMulCandidates(node *graph.Node, rule matMulChoice) []mat
 			add(matMulChoice{kernel, 1})
 			add(matMulChoice{kernel, max(split.parts/2, 1)})
 		}
+		add(d.chooseMatMul(batch, m, n, k)) // without matrices
 		return list
 	}
 	for _, kernel := range matMulAll() {
