@@ -164,6 +164,12 @@ type MemoryStats interface {
 	DeviceBytes() int64
 }
 
+// Kernels is what an Executable may tell about what it runs.
+type Kernels interface {
+	// Kernels names what computes each node of the program.
+	Kernels() []string
+}
+
 // Planner is a Backend that plans with options.
 type Planner interface {
 	PlanOptions() graph.PlanOptions

@@ -16,8 +16,9 @@ import (
 type Op struct {
 	Name   string  `json:"op"`
 	Shapes string  `json:"shapes,omitempty"`
-	Count  int     `json:"count"` // nodes in the step
-	Ms     float64 `json:"ms"`    // of all of them: the median over the repeats
+	Kernel string  `json:"kernel,omitempty"` // what runs it, where the device tells and shapes are told apart
+	Count  int     `json:"count"`            // nodes in the step
+	Ms     float64 `json:"ms"`               // of all of them: the median over the repeats
 	MsMin  float64 `json:"ms_min"`
 	Share  float64 `json:"share"`    // of the time of all nodes
 	GFLOPs float64 `json:"gflops"`   // per second, by graph.Cost
@@ -52,7 +53,7 @@ func profile(ctx context.Context, t *trainee, repeats int, key func(n *graph.Nod
 		if !ok {
 			return nil, errNoProfile
 		}
-		nodes := t.programs[p].Nodes()
+		nodes, kernels := t.programs[p].Nodes(), kernelsOf(e)
 		group := make([]int, len(nodes))
 		index := map[[2]string]int{}
 		for i, n := range nodes {
@@ -62,6 +63,9 @@ func profile(ctx context.Context, t *trainee, repeats int, key func(n *graph.Nod
 				g = len(ops)
 				index[[2]string{op, shapes}] = g
 				ops, times = append(ops, Op{Name: op, Shapes: shapes}), append(times, make([]float64, repeats))
+			}
+			if kernels != nil && shapes != "" {
+				ops[g].addKernel(kernels[i])
 			}
 			flops, bytes := graph.Cost(n)
 			ops[g].Count++
@@ -94,6 +98,24 @@ func profile(ctx context.Context, t *trainee, repeats int, key func(n *graph.Nod
 	}
 	slices.SortStableFunc(ops, func(a, b Op) int { return cmp.Compare(b.Ms, a.Ms) })
 	return ops, nil
+}
+
+// addKernel notes what runs a node of the group.
+func (o *Op) addKernel(name string) {
+	switch {
+	case o.Kernel == "":
+		o.Kernel = name
+	case !slices.Contains(strings.Split(o.Kernel, "; "), name):
+		o.Kernel += "; " + name
+	}
+}
+
+// kernelsOf names what computes each node, nil where the device does not tell.
+func kernelsOf(e backend.Executable) []string {
+	if k, ok := e.(backend.Kernels); ok {
+		return k.Kernels()
+	}
+	return nil
 }
 
 // ratio is 0 where a clock was too coarse to see anything: JSON has no infinity.

@@ -14,6 +14,7 @@ import (
 type programTrace struct {
 	program *graph.Program
 	spans   []backend.Span
+	kernels []string // of each node; nil: the device does not tell
 }
 
 // errNoTrace is wrapped by the error of Steps that is asked for a trace on a device without one.
@@ -31,7 +32,7 @@ func traceOnce(t *trainee) ([]programTrace, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, programTrace{t.programs[i], spans})
+		all = append(all, programTrace{t.programs[i], spans, kernelsOf(e)})
 	}
 	return all, nil
 }
@@ -53,6 +54,7 @@ type nodeArgs struct {
 	Node       int     `json:"node"` // index in the program
 	Text       string  `json:"text"`
 	Shapes     string  `json:"shapes"`
+	Kernels    string  `json:"kernels,omitempty"`
 	Submission int     `json:"submission"`
 	FLOPs      int64   `json:"flops"`
 	Bytes      int64   `json:"bytes"`
@@ -80,10 +82,14 @@ func WriteTrace(w io.Writer, steps []Step) error {
 				span := p.spans[j]
 				op, shapes := byShapes(n)
 				flops, bytes := graph.Cost(n)
+				kernels := ""
+				if p.kernels != nil {
+					kernels = p.kernels[j]
+				}
 				events = append(events, traceEvent{
 					Name: op, Category: "op", Phase: "X", Process: pid, Thread: tid, Micros: 1e6 * (from + span.Start), Duration: 1e6 * span.Seconds,
 					Args: nodeArgs{
-						j, n.String(), shapes, span.Submission, flops, bytes, ratio(float64(flops)/1e9, span.Seconds), ratio(float64(bytes)/1e9, span.Seconds),
+						j, n.String(), shapes, kernels, span.Submission, flops, bytes, ratio(float64(flops)/1e9, span.Seconds), ratio(float64(bytes)/1e9, span.Seconds),
 					},
 				})
 				end = max(end, from+span.Start+span.Seconds)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	vk "github.com/vulkan-go/vulkan"
 
@@ -18,6 +19,7 @@ var (
 	_ backend.MemoryStats = (*Executable)(nil)
 	_ backend.Profiler    = (*Executable)(nil)
 	_ backend.Tracer      = (*Executable)(nil)
+	_ backend.Kernels     = (*Executable)(nil)
 )
 
 const numSlots = backend.MaxInFlight
@@ -252,6 +254,21 @@ func (e *Executable) Fetch(t backend.Ticket, output string, dst []byte) error {
 // DeviceBytes is the arena, the kernels' scratch memory, and the inputs where they have a place of their own on the device.
 func (e *Executable) DeviceBytes() int64 {
 	return int64(e.arena.size + e.scratchSpace.size + e.inputs.size)
+}
+
+// Kernels names, for each node, the kernels that it runs.
+func (e *Executable) Kernels() []string {
+	names := make([]string, len(e.program.Nodes()))
+	for _, l := range e.launches {
+		name := cmp.Or(l.label, l.kernel)
+		switch had := names[l.node]; {
+		case had == "":
+			names[l.node] = name
+		case !strings.Contains(had, name):
+			names[l.node] = had + ", " + name
+		}
+	}
+	return names
 }
 
 // Submissions is the number of parts that a run is cut into.

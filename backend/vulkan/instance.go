@@ -140,6 +140,7 @@ func ListDevices(opts Options) ([]DeviceInfo, error) {
 	for _, d := range devices {
 		d.findMatrices(opts)
 		d.recall(opts)
+		d.Choices = d.Tuned(opts)
 	}
 	return infos(devices), nil
 }

@@ -29,6 +29,7 @@ type dispatch struct {
 	bind    []*graph.Value // bindings 0 to n-1 of set 0; nil is the device's dummy buffer, and what is no operand of the node is scratch memory
 	groups  [3]uint32      // workgroups in x, y, z
 	barrier bool           // wait for the node's earlier dispatches before this one
+	label   string         // what Kernels calls it; "": the shader's name
 
 	subgroupSize  uint32 // required subgroup size, 0 for the driver's choice; only where deviceCaps.subgroupSizeControl
 	fullSubgroups bool   // subgroups are full; only where deviceCaps.fullSubgroups

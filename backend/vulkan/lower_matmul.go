@@ -50,7 +50,9 @@ func lowerMatMul(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	if err := d.checkLoops(n, choice.rounds(inner)*ceilDiv(batch, int(d.maxGroups[2]))); err != nil {
 		return nil, err
 	}
-	return d.matMul(n, choice), nil
+	list := d.matMul(n, choice)
+	list[0].label = choice.String()
+	return list, nil
 }
 
 // rounds is how often a thread may loop for an element of the batch.

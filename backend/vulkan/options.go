@@ -55,15 +55,18 @@ type Options struct {
 	probeTimeout time.Duration                           // 0: probeTimeout
 }
 
-// Tuning lets a backend choose among the kernels of an operator by what they take. On the first run of a program, the shapes that are new are
-// measured for some seconds; the choices are kept beside the compiled pipelines, and later runs have the same. Drivers that run on the CPU, and
-// backends that keep nothing, use what Backend.Tune has measured, and otherwise the rule.
+// Tuning lets a backend choose among the kernels of an operator by what they were measured to take. The choices are kept beside the compiled pipelines,
+// so that later runs have the same.
 type Tuning struct {
-	// Conform checks an operator on a backend, as the conformance kit does. A kernel that it refuses is never chosen; what it said is kept too.
-	Conform func(b backend.Backend, op graph.Op) error
+	// Measure: when a program is compiled, its shapes that are new are measured, for some seconds. Drivers that run on the CPU, and backends that keep
+	// nothing, leave that to Backend.Tune; until then the rule chooses.
+	Measure bool
+	// Conform checks the operator of a node, in its formats, on a backend, as conformance.CheckKernel does. A kernel that it refuses is never chosen;
+	// what it said is kept too.
+	Conform func(b backend.Backend, n *graph.Node) error
 	// Progress is called before each measurement and at their end, if it is not nil.
 	Progress func(done, total int)
-	// Software: a driver that runs on the CPU is measured by itself as well.
+	// Software: Measure holds for drivers that run on the CPU as well.
 	Software bool
 }
 
@@ -97,6 +100,8 @@ type DeviceInfo struct {
 	Heaps    []Heap   `json:"heaps"`
 	// Unified: the host writes device memory directly, without staging.
 	Unified bool `json:"unified_memory"`
+	// Choices are the kernels that were measured to be the best, by this program's earlier runs; not in what Backend.Device tells.
+	Choices []Choice `json:"choices,omitempty"`
 	// Quirks are what was corrected of the above, because the driver is known to be wrong there.
 	Quirks []Quirk `json:"quirks,omitempty"`
 	// Failed are the operations and kernels that gave wrong results when they were tested, and are not used: name and result. Tested says that

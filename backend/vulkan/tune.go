@@ -31,7 +31,7 @@ const (
 type tuner struct {
 	b       *Backend
 	file    tuningFile
-	conform func(b backend.Backend, op graph.Op) error
+	conform func(b backend.Backend, n *graph.Node) error
 	seconds func(e *Executable) (float64, error) // of a program of one node
 	budget  time.Duration
 
@@ -91,7 +91,10 @@ func (t *tuner) shapes(programs ...*graph.Program) []shapeOf {
 // prepare measures the shapes of a program that are new, on a device that is tuned by itself: one that is no CPU, has a clock, and whose choices are
 // kept, since to choose anew each time could give each run other bits.
 func (t *tuner) prepare(p *graph.Program) error {
-	if t.b == nil || t.file.path == "" || t.b.physical.Kind == backend.Software && !t.b.opts.Tuning.Software || t.b.physical.Limits.TimestampNanos == 0 {
+	if t.b == nil || t.file.path == "" || t.b.physical.Limits.TimestampNanos == 0 {
+		return nil
+	}
+	if o := t.b.opts.Tuning; !o.Measure || t.b.physical.Kind == backend.Software && !o.Software {
 		return nil
 	}
 	t.mu.Lock()
@@ -212,7 +215,7 @@ func (t *tuner) measure(s shapeOf, step func()) (Choice, error) {
 		if k.Refused != "" {
 			break
 		}
-		if k.Refused = t.verdict(s.node.Op, k.Kernel); k.Refused == "" {
+		if k.Refused = t.verdict(s.node, k.Kernel); k.Refused == "" {
 			c.Kernel = k.Kernel
 			return c, t.b.usable()
 		}
@@ -241,11 +244,11 @@ func (t *tuner) time(p *graph.Program, store backend.Store, name string) (best f
 }
 
 // verdict says why a kernel does not conform, "" if it does.
-func (t *tuner) verdict(op graph.Op, name string) string {
-	key := op.String() + " " + name
+func (t *tuner) verdict(n *graph.Node, name string) string {
+	key := n.Op.String() + " " + name + " " + formats(n)
 	why, ok := t.known.Tests[key]
 	if !ok {
-		if err := t.conform(&forcedBackend{t.b, t.b.forced(name, true)}, op); err != nil {
+		if err := t.conform(&forcedBackend{t.b, t.b.forced(name, true)}, n); err != nil {
 			why = cmp.Or(err.Error(), "it does not conform")
 		}
 		t.table.Lock()

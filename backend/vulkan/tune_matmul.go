@@ -61,16 +61,21 @@ func matMulShape(n *graph.Node) string {
 	if n.In[2] != nil {
 		s += " + addend"
 	}
-	formats := []string{}
-	for _, v := range []*graph.Value{n.In[0], n.In[1], n.In[2], n.Out[0]} {
+	return s + " " + formats(n)
+}
+
+// formats names those of a node's operands, once if they are the same.
+func formats(n *graph.Node) string {
+	var list []string
+	for _, v := range slices.Concat(n.In, n.Out) {
 		if v != nil {
-			formats = append(formats, v.DType().String())
+			list = append(list, v.DType().String())
 		}
 	}
-	if same := slices.Compact(slices.Clone(formats)); len(same) == 1 {
-		formats = same
+	if same := slices.Compact(slices.Clone(list)); len(same) == 1 {
+		list = same
 	}
-	return s + " " + strings.Join(formats, ",")
+	return strings.Join(list, ",")
 }
 
 // pickMatMul chooses what was measured to be the fastest, or by rule.

@@ -32,7 +32,7 @@ func layers() *graph.Program {
 func openTuned(t *testing.T, dir string, times map[string]float64, opts Options) (*Backend, *[]string) {
 	t.Helper()
 	if opts.Tuning == nil {
-		opts.Tuning = &Tuning{Conform: func(backend.Backend, graph.Op) error { return nil }, Software: true}
+		opts.Tuning = &Tuning{Conform: func(backend.Backend, *graph.Node) error { return nil }, Measure: true, Software: true}
 	}
 	opts.CacheDir = dir
 	b := openTest(t, opts)
@@ -91,7 +91,7 @@ func TestTuning(t *testing.T) {
 	dir := t.TempDir()
 	var progress [][2]int
 	tuning := &Tuning{
-		Conform: func(backend.Backend, graph.Op) error { return nil }, Software: true,
+		Conform: func(backend.Backend, *graph.Node) error { return nil }, Measure: true, Software: true,
 		Progress: func(done, total int) { progress = append(progress, [2]int{done, total}) },
 	}
 	b, measured := openTuned(t, dir, map[string]float64{"matmul_tile_32": 0.5, "matmul_tile_32~1": 0.5}, Options{Tuning: tuning})
@@ -132,9 +132,9 @@ func TestTuning(t *testing.T) {
 // A kernel that computes something else is never taken, however fast it is: here one that writes zeros.
 func TestTheWrongKernelIsNotChosen(t *testing.T) {
 	asked := 0
-	tuning := &Tuning{Software: true, Conform: func(b backend.Backend, op graph.Op) error {
+	tuning := &Tuning{Measure: true, Software: true, Conform: func(b backend.Backend, n *graph.Node) error {
 		if asked++; asked == 1 {
-			return conformance.CheckOp(b, op)
+			return conformance.CheckKernel(b, n)
 		}
 		return nil // the kit is long, and others hold the real kernels against it
 	}}
@@ -205,11 +205,12 @@ func TestTuningFiles(t *testing.T) {
 
 // Nothing is measured where that was not asked for, where it could not be kept, and where there is no clock.
 func TestWhatIsNotTuned(t *testing.T) {
-	conform := func(backend.Backend, graph.Op) error { return nil }
+	conform := func(backend.Backend, *graph.Node) error { return nil }
 	for name, opts := range map[string]Options{
-		"a driver on the CPU": {Tuning: &Tuning{Conform: conform}, CacheDir: t.TempDir()},
-		"nothing is kept":     {Tuning: &Tuning{Conform: conform, Software: true}, NoCache: true},
-		"no clock":            {Tuning: &Tuning{Conform: conform, Software: true}, CacheDir: t.TempDir(), Limits: "timestamps=off"},
+		"a driver on the CPU": {Tuning: &Tuning{Conform: conform, Measure: true}, CacheDir: t.TempDir()},
+		"nothing is kept":     {Tuning: &Tuning{Conform: conform, Measure: true, Software: true}, NoCache: true},
+		"no clock":            {Tuning: &Tuning{Conform: conform, Measure: true, Software: true}, CacheDir: t.TempDir(), Limits: "timestamps=off"},
+		"nothing is measured": {Tuning: &Tuning{Conform: conform, Software: true}, CacheDir: t.TempDir()},
 		"turned off":          {CacheDir: t.TempDir()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +254,7 @@ func TestTuningIsBounded(t *testing.T) {
 
 // A real measurement, and the kit on what it chose.
 func TestTuneOnThisDevice(t *testing.T) {
-	b := openTest(t, Options{Tuning: &Tuning{Conform: conformance.CheckOp}})
+	b := openTest(t, Options{Tuning: &Tuning{Conform: conformance.CheckKernel}})
 	if b.physical.Limits.TimestampNanos == 0 {
 		t.Skip("no timestamps")
 	}

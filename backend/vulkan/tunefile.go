@@ -28,7 +28,7 @@ type KernelTime struct {
 type tuning struct {
 	Kernels string            `json:"kernels"` // a hash of every binary
 	Choices []Choice          `json:"choices"`
-	Tests   map[string]string `json:"tests"` // by operator and kernel: "" for one that conforms, else what it did
+	Tests   map[string]string `json:"tests"` // by operator, kernel and formats: "" for one that conforms, else what it did
 	When    time.Time         `json:"when,omitzero"`
 	Device  string            `json:"device,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vktrain/vktrain/bench"
 	"github.com/vktrain/vktrain/checkpoint"
+	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
 	"github.com/vktrain/vktrain/train"
 )
@@ -62,6 +63,18 @@ func (f *sizeFlags) config() (train.Config, error) {
 	return cfg, cfg.Validate()
 }
 
+// programs are those of a training step with activations in a format.
+func (f *sizeFlags) programs(storage graph.DType) (train.Config, []*graph.Program, error) {
+	cfg, err := f.config()
+	if err != nil {
+		return cfg, nil, err
+	}
+	programs, err := train.StepperPrograms(cfg.Model.Config, train.ProgramOptions{
+		Batch: cfg.Batch, SeqLen: cfg.SeqLen, MaxNorm: float32(cfg.Clip), Recompute: cfg.Recompute, Storage: storage,
+	}, 1)
+	return cfg, programs, err
+}
+
 // benchStepFlags are those of `vktrain bench step`.
 type benchStepFlags struct {
 	device             deviceFlags
@@ -89,6 +102,7 @@ first: --placement pre,peri shows what Peri-LN costs.`,
 		},
 	}
 	f.device.add(c)
+	f.device.addTuning(c)
 	f.size.add(c)
 	c.Flags().StringSliceVar(&f.placements, "placement", nil, "where the norms stand, as in the config: `P`,...; the preset's without it")
 	c.Flags().StringSliceVar(&f.qkNorm, "qk-norm", nil, "norm of queries and keys, as in the config: `Q`,...; the preset's without it")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ over 100% of the memory's peak where a cache holds what it reads.`,
 		},
 	}
 	f.device.add(c)
+	f.device.addTuning(c)
 	f.size.add(c)
 	c.Flags().StringSliceVar(&f.ops, "op", nil, "only the operator `NAME`,...")
 	c.Flags().IntVar(&f.repeats, "repeats", 7, "run the step `N` times")
@@ -104,13 +106,13 @@ func benchOps(ctx context.Context, out io.Writer, f benchOpsFlags) (err error) {
 		row(out, "peak", "%s", peakText(*r.Peak))
 	}
 	fmt.Fprintln(out)
-	t := table{left: 2, rows: [][]string{{"op", "shapes", "nodes", "ms each", "ms", "share", "GFLOP/s", "GB/s", "of peak"}}}
+	t := table{left: 3, rows: [][]string{{"op", "shapes", "kernel", "nodes", "ms each", "ms", "share", "GFLOP/s", "GB/s", "of peak"}}}
 	for _, op := range r.Ops {
 		of := "-"
 		if r.Peak != nil {
 			of = fmt.Sprintf("%.0f%% %s", 100*op.OfPeak, op.Bound)
 		}
-		t.add(op.Name, op.Shapes, fmt.Sprint(op.Count), fmt.Sprintf("%.4f", op.MsEach), fmt.Sprintf("%.3f", op.Ms), percent(op.Share),
+		t.add(op.Name, op.Shapes, cmp.Or(op.Kernel, "-"), fmt.Sprint(op.Count), fmt.Sprintf("%.4f", op.MsEach), fmt.Sprintf("%.3f", op.Ms), percent(op.Share),
 			fmt.Sprintf("%.1f", op.GFLOPs), fmt.Sprintf("%.1f", op.GBs), of)
 	}
 	t.write(out)

@@ -149,6 +149,9 @@ func writeVulkan(w io.Writer, d *vulkan.DeviceInfo) {
 	}
 	detail(w, "subgroups", subgroups+": "+strings.Join(f.SubgroupOps, " "))
 	detail(w, "features", features(f))
+	if len(d.Choices) > 0 {
+		detail(w, "tuned", counted(len(d.Choices), "shape")+": see vktrain tune")
+	}
 	for _, q := range d.Quirks {
 		detail(w, "quirk", fmt.Sprintf("%s: %s, since %s (%s)", q.Name, q.Change, q.Why, q.Source))
 	}

@@ -66,10 +66,14 @@ func writeJSON(w io.Writer, x any) error {
 
 // progressLine writes over one line of a terminal, and nothing elsewhere; wipe takes the line away.
 func progressLine(out io.Writer) (say func(format string, args ...any), wipe func()) {
-	f, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !isTerminal(out) {
 		return func(string, ...any) {}, func() {}
 	}
 	const clear = "\r\x1b[K"
-	return func(format string, args ...any) { fmt.Fprintf(f, clear+format, args...) }, func() { fmt.Fprint(f, clear) }
+	return func(format string, args ...any) { fmt.Fprintf(out, clear+format, args...) }, func() { fmt.Fprint(out, clear) }
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

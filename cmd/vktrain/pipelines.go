@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/vktrain/vktrain/backend/vulkan"
-	"github.com/vktrain/vktrain/train"
+	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/train/device"
 )
 
@@ -25,13 +25,7 @@ type pipelinesJSON struct {
 
 // pipelines compiles a training step for each usable Vulkan device. Nothing runs.
 func pipelines(devices []vulkan.DeviceInfo, size sizeFlags) ([]pipelinesJSON, error) {
-	cfg, err := size.config()
-	if err != nil {
-		return nil, err
-	}
-	programs, err := train.StepperPrograms(cfg.Model.Config, train.ProgramOptions{
-		Batch: cfg.Batch, SeqLen: cfg.SeqLen, MaxNorm: float32(cfg.Clip), Recompute: cfg.Recompute,
-	}, 1)
+	cfg, programs, err := size.programs(graph.F32)
 	if err != nil {
 		return nil, err
 	}

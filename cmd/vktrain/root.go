@@ -38,7 +38,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error { return checkEmpty(c.Flags(), args) }
-	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newPlanCommand())
+	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newTuneCommand(), newPlanCommand())
 	return root
 }
 
@@ -122,7 +122,7 @@ func checkEmpty(flags *pflag.FlagSet, args []string) (err error) {
 // orWords joins what may have been meant.
 func orWords(words []string) string { return strings.Join(words, " or ") }
 
-// deviceFlags are --device, --threads, --max-submit-ms, --nice and --no-coopmat.
+// deviceFlags are --device, --threads, --max-submit-ms, --nice, --no-coopmat and --no-tune.
 type deviceFlags struct {
 	name    string
 	options device.Options
@@ -134,6 +134,13 @@ func (f *deviceFlags) add(c *cobra.Command) {
 	f.addThreads(c)
 	f.addSubmit(c)
 	f.addMatrices(c)
+}
+
+// addTuning is for commands that measure a GPU's kernels before they use them.
+func (f *deviceFlags) addTuning(c *cobra.Command) {
+	c.Flags().BoolVar(&f.options.NoTuning, "no-tune", false, "choose a GPU's kernels by rule, instead of measuring those of new shapes once, for some seconds")
+	f.options.Measure = true
+	f.options.Progress = func(done, total int) { tuningProgress(c.ErrOrStderr(), done, total) }
 }
 
 func (f *deviceFlags) addMatrices(c *cobra.Command) {

@@ -63,6 +63,7 @@ with every one of them, which gives the same run again. Ctrl-C ends a run after 
 	}
 	f.device.addThreads(c)
 	f.device.addSubmit(c)
+	f.device.addTuning(c)
 	c.Flags().StringVar(&f.out, "out", "", "`DIR` for the run; a fresh folder in runs without it")
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace the run that DIR holds")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "`KEY=VALUE` of the config, such as model.d_model=128; may be repeated")

@@ -135,6 +135,10 @@ func (r *run) all(ctx context.Context) error {
 	r.both(ctx, "peak", append([]string{"bench", "peak"}, dev...)...)
 	for _, p := range r.size.presets {
 		sizes := append(append([]string{"--preset", p.name}, p.flags...), dev...)
+		if r.device != "cpu" { // which has nothing to choose from
+			r.command(ctx, "tune-"+p.name+".txt", append([]string{"tune"}, sizes...)...)
+			r.command(ctx, "tune-"+p.name+".json", append([]string{"tune", "--show", "--json"}, sizes...)...)
+		}
 		r.both(ctx, "ops-"+p.name, append([]string{"bench", "ops", "--repeats", fmt.Sprint(r.size.repeats)}, sizes...)...)
 		r.both(ctx, "step-"+p.name, append([]string{"bench", "step", "--steps", fmt.Sprint(r.size.repeats), "--trace",
 			filepath.Join(r.dir, "trace-"+p.name+".json")}, sizes...)...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/backend/conformance"
 	"github.com/vktrain/vktrain/backend/cpu"
 	"github.com/vktrain/vktrain/backend/vulkan"
 )
@@ -59,6 +60,10 @@ type Options struct {
 	SubmitLimit time.Duration // of a GPU; 0: its default (vulkan.Options)
 	NoMatrices  bool          // no cooperative matrices on a GPU
 	Nice        bool          // leave a GPU to others now and then (vulkan.Options)
+
+	Measure  bool                  // a GPU's kernels for shapes that are new (vulkan.Tuning)
+	NoTuning bool                  // choose a GPU's kernels by rule, whatever was measured
+	Progress func(done, total int) // of measuring
 }
 
 // Look lists the devices.
@@ -121,9 +126,11 @@ func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 		return b, "", nil
 	}
 	_, index, _ := strings.Cut(name, ":")
-	b, err := vulkan.Open(vulkan.Options{
-		Device: index, Software: true, SubmitLimit: o.SubmitLimit, Nice: o.Nice, NoMatrices: o.NoMatrices,
-	})
+	options := vulkan.Options{Device: index, Software: true, SubmitLimit: o.SubmitLimit, Nice: o.Nice, NoMatrices: o.NoMatrices}
+	if !o.NoTuning {
+		options.Tuning = &vulkan.Tuning{Measure: o.Measure, Conform: conformance.CheckKernel, Progress: o.Progress}
+	}
+	b, err := vulkan.Open(options)
 	if err != nil {
 		return nil, "", err
 	}
