@@ -45,6 +45,7 @@ type Step struct {
 	Steps        int     `json:"steps"`
 	MsPerStep    float64 `json:"ms_per_step"` // the median
 	MsMin        float64 `json:"ms_min"`
+	CPUSeconds   float64 `json:"cpu_s_per_step,omitempty"` // that the process took of all cores for a step, the median; 0 if unknown
 	TokensPerSec float64 `json:"tokens_per_s"`
 	GFLOPs       float64 `json:"gflops"`       // per second: model.CausalFLOPsPerToken over the median
 	Ratio        float64 `json:"ratio"`        // to the first model: the median over the turns of this one's time by that one's in the same turn
@@ -59,6 +60,7 @@ type Step struct {
 	Ops        []Op    `json:"ops,omitempty"`         // the operators' parts, the longest first, if the device can time them
 
 	seconds []float64 // of each step
+	cpu     []float64 // seconds of all cores, of each step
 	trace   []programTrace
 }
 
@@ -123,12 +125,14 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 			if i%2 == 1 { // so that none always runs after the same one
 				t = all[len(all)-1-j]
 			}
+			before := cpuSeconds()
 			seconds, err := t.step()
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", t.result.Name, err)
 			}
 			if i >= warmUp {
 				t.result.seconds = append(t.result.seconds, seconds)
+				t.result.cpu = append(t.result.cpu, cpuSeconds()-before)
 			}
 		}
 	}
@@ -244,6 +248,7 @@ func (t *trainee) finish(dev backend.Backend, first *trainee) Step {
 	r := t.result
 	r.Ratio = medianRatio(r.seconds, first.result.seconds)
 	s := median(slices.Clone(r.seconds))
+	r.CPUSeconds = median(slices.Clone(r.cpu))
 	tokens := float64(r.Batch * r.SeqLen)
 	r.MsPerStep, r.MsMin, r.TokensPerSec = 1e3*s, 1e3*slices.Min(r.seconds), tokens/s
 	r.GFLOPs = t.cfg.CausalFLOPsPerToken(r.SeqLen) * tokens / s / 1e9

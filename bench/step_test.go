@@ -38,6 +38,7 @@ func TestStepsAreTrainingSteps(t *testing.T) {
 		require.Equal(t, 2, s.Threads)
 		require.InDelta(t, 3.9, s.Loss, 1, "about log 50")
 		require.InEpsilon(t, 16e3/s.MsPerStep, s.TokensPerSec, 1e-9)
+		require.True(t, s.CPUSeconds > 0 == (cpuSeconds() > 0))
 		require.LessOrEqual(t, s.MsMin, s.MsPerStep)
 		require.GreaterOrEqual(t, s.PeakBytes, s.DeviceBytes)
 		// Parameters, their moments, and more.

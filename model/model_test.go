@@ -288,6 +288,7 @@ func TestBenchPresets(t *testing.T) {
 		{"bench-a", 256, 128, 4, 4, 344, 128, 256 * 128},
 		{"bench-b", 4096, 384, 6, 6, 1024, 256, 4096 * 384},
 		{"bench-c", 50304, 768, 12, 12, 2048, 256, 0},
+		{"bench-g", 2048, 256, 4, 4, 704, 128, 2048 * 256},
 	} {
 		c, err := model.Preset(s.name)
 		require.NoError(t, err)
@@ -306,7 +307,7 @@ func TestBenchPresets(t *testing.T) {
 func TestPresets(t *testing.T) {
 	millions := map[string]float64{ // with 512 tokens where the tokenizer decides
 		"nano": 0.43, "tiny": 2.86, "small": 14.56, "gpt2": 123.57, "peri-400m": 608.12, "peri-1.5b": 1920.88, "peri-3.2b": 3659.48,
-		"bench-a": 0.86, "bench-b": 13.77, "bench-c": 123.61,
+		"bench-a": 0.86, "bench-b": 13.77, "bench-c": 123.61, "bench-g": 4.26,
 	}
 	require.Len(t, model.PresetNames(), len(millions))
 	last := 0
@@ -339,7 +340,7 @@ func TestPresets(t *testing.T) {
 		require.InEpsilon(t, want, float64(blocks)/1e9, 5e-4, name)
 	}
 	_, err := model.Preset("huge")
-	require.EqualError(t, err, `preset: "huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b, bench-a, bench-b or bench-c`)
+	require.EqualError(t, err, `preset: "huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b, bench-a, bench-b, bench-c or bench-g`)
 }
 
 func TestPlacementNames(t *testing.T) {

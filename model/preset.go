@@ -27,10 +27,11 @@ var presets = []struct {
 	{"peri-1.5b", func() Config { return paper(2048, 24, 16, 128) }},
 	{"peri-3.2b", func() Config { return paper(2560, 32, 16, 160) }},
 
-	// Sizes at which vktrain's speed is compared with that of others: 0.86, 13.8 and 123.6 M.
+	// Sizes at which vktrain's speed is compared with that of others: 0.86, 13.8, 123.6 and 4.26 M.
 	{"bench-a", func() Config { return bench(256, 128, 4, 4, 344, 128, false) }},
 	{"bench-b", func() Config { return bench(4096, 384, 6, 6, 1024, 256, false) }},
 	{"bench-c", func() Config { return bench(50304, 768, 12, 12, 2048, 256, true) }},
+	{"bench-g", func() Config { return bench(2048, 256, 4, 4, 704, 128, false) }}, // of a training step that was measured with ggml
 }
 
 func sized(d, layers, heads, ff, seqLen int) Config {

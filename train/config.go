@@ -110,6 +110,7 @@ var recipes = map[string]recipe{
 
 	"bench-a": {batch: 16, accumulation: 1, steps: 1000, lr: 5e-3, weightDecay: 0.1, vocab: minVocab, evalBatches: 16},
 	"bench-b": {batch: 8, accumulation: 1, steps: 1000, lr: 3e-3, weightDecay: 0.1, vocab: 4096, evalBatches: 16},
+	"bench-g": {batch: 4, accumulation: 1, steps: 1000, lr: 3e-3, weightDecay: 0.1, vocab: 2048, evalBatches: 16},
 	"bench-c": {batch: 2, accumulation: 1, steps: 1000, lr: 2e-3, weightDecay: 0.1, vocab: 16384, evalBatches: 16},
 }
 

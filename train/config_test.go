@@ -98,7 +98,7 @@ func TestConfigErrorsSayWhatToDo(t *testing.T) {
 		{"model.seq_len=64", `unknown key "model.seq_len": did you mean seq_len?`},
 		{"stpes=1", `unknown key "stpes": did you mean steps?`},
 		{"data.pth=x", `unknown key "data.pth": did you mean data.path?`},
-		{"model.preset=huge", `model.preset: "huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b, bench-a, bench-b or bench-c`},
+		{"model.preset=huge", `model.preset: "huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b, bench-a, bench-b, bench-c or bench-g`},
 		{"steps=many", `steps: "many" is no whole number`},
 		{"steps=1.5", `steps: "1.5" is no whole number`},
 		{"steps=0", `steps: 0 is too small: use at least 1`},

@@ -209,6 +209,9 @@ func writeTrace(path string, steps []bench.Step) error {
 func writeStep(w io.Writer, s bench.Step, compared bool) {
 	row(w, "model", "%s: %s parameters, %d sequences of %d tokens, in %s", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen, s.Precision)
 	row(w, "step", "%.1f ms, at best %.1f; %s tokens/s, %.1f GFLOP/s of the model", s.MsPerStep, s.MsMin, grouped(int64(s.TokensPerSec)), s.GFLOPs)
+	if s.CPUSeconds > 0 {
+		row(w, "cpu", "%.3g seconds of this machine's cores a step", s.CPUSeconds)
+	}
 	if compared {
 		row(w, "ratio", "%.4f of the first model's time", s.Ratio)
 	}

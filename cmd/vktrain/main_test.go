@@ -236,7 +236,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"train", "--steps", "few"}, 2, `steps: "few" is no whole number`},
 		{[]string{"train", "--steps", "0"}, 2, `steps: 0 is too small: use at least 1`},
 		{[]string{"train", "--seed", "-1"}, 2, `seed: "-1" is no whole number`},
-		{[]string{"train", "--preset", "huge"}, 2, `"huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b, bench-a, bench-b or bench-c`},
+		{[]string{"train", "--preset", "huge"}, 2, `"huge" is unknown: use nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b, bench-a, bench-b, bench-c or bench-g`},
 		{[]string{"train", "--set", "lr"}, 2, `--set: "lr" is no assignment: use key=value`},
 		{[]string{"train", "--set", "laerning=1"}, 2, `unknown key "laerning"`},
 		{[]string{"train", "--set", "stpes=1"}, 2, `unknown key "stpes": did you mean steps?`},
