@@ -166,6 +166,15 @@ func TestNoKernelSpills(t *testing.T) {
 		require.NoError(t, err)
 		stats = append(stats, list...)
 	}
+	for _, limits := range []string{"range=1M", leastDevice + ",range=1M"} { // columns of what is too large to be bound are copied
+		b := openStats(t, Options{Limits: limits})
+		b.submit = nil
+		g := graph.NewBuilder()
+		g.Output("y", g.Linear(g.Input("x", graph.F32, 64, 256), g.Input("w", graph.F32, 2048, 256), nil))
+		list, err := b.PipelineStats(g.Build("large"))
+		require.NoError(t, err)
+		stats = append(stats, list...)
+	}
 	told := 0
 	seen := map[string]bool{}
 	for _, s := range stats {
