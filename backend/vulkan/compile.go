@@ -17,7 +17,7 @@ import (
 // slots. What does not fit is an error before anything is allocated; what the device has no kernel for is an UnsupportedError for each
 // such node.
 func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable, error) {
-	if err := b.tuner.prepare(p); err != nil {
+	if err := b.choose(p); err != nil {
 		return nil, err
 	}
 	e, err := b.compile(p, s, b.lower)
@@ -25,6 +25,17 @@ func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable
 		return nil, err
 	}
 	return e, nil
+}
+
+// choose settles which kernels a program gets: the tuner measures, and all that is chosen is tested.
+func (b *Backend) choose(p *graph.Program) error {
+	if err := b.usable(); err != nil {
+		return err
+	}
+	if err := b.tuner.prepare(p); err != nil {
+		return err
+	}
+	return b.prove(p)
 }
 
 func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*Executable, error) {
@@ -62,8 +73,8 @@ var _ backend.Scratcher = (*Backend)(nil)
 // ScratchBytes is what the kernels of a program need beside its arena; 0 for one that Compile refuses. It depends on the kernels, so that those are
 // chosen now, with Options.Tuning.
 func (b *Backend) ScratchBytes(p *graph.Program) int64 {
-	if err := b.tuner.prepare(p); err != nil {
-		return 0 // the device is lost, which Compile tells
+	if err := b.choose(p); err != nil {
+		return 0 // Compile tells
 	}
 	return b.scratchBytes(p, b.lower)
 }

@@ -71,7 +71,8 @@ type deviceCaps struct {
 
 	matrices []matrixShape // cooperative matrices
 
-	broken map[string]bool // kernels that failed their test on this device, as choices name them
+	uses   func(n *graph.Node, c matMulChoice) // is told of every matmul that is lowered; may be nil
+	broken map[string]bool                     // kernels that failed their test on this device, as choices name them
 }
 
 // unsupported is the error for a node that a lowering has no kernel for.
@@ -184,7 +185,7 @@ func (d *deviceCaps) hasMatrices(in graph.DType) bool {
 // has tells whether the device runs a kernel, or its variant for few threads.
 func (d *deviceCaps) has(kernel string) bool {
 	s, ok := lookupShader(d.variant(kernel, lookupShader))
-	return ok && d.lacks(s) == ""
+	return ok && d.lacks(s) == "" && !d.broken[kernel]
 }
 
 // checkKernel names the limit and the operator where the device cannot run a kernel.

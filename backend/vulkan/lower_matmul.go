@@ -1,6 +1,8 @@
 package vulkan
 
 import (
+	"slices"
+
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
 )
@@ -47,6 +49,9 @@ type matMulChoice struct {
 func lowerMatMul(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	batch, _, _, inner := graph.MatMulDims(n)
 	choice := d.pickMatMul(n)
+	if d.uses != nil {
+		d.uses(n, choice)
+	}
 	if err := d.checkLoops(n, choice.rounds(inner)*ceilDiv(batch, int(d.maxGroups[2]))); err != nil {
 		return nil, err
 	}
@@ -81,7 +86,7 @@ func (d *deviceCaps) chooseMatMul(batch, m, n, k int) matMulChoice {
 			}
 		}
 	}
-	if m <= matMulSkinny.rows && n > matMulSkinny.cols/2 {
+	if m <= matMulSkinny.rows && n > matMulSkinny.cols/2 && d.has(matMulSkinny.name) {
 		return d.split(matMulSkinny, batch, m, n, k)
 	}
 	for _, tile := range matMulTiles[:len(matMulTiles)-1] {
@@ -92,7 +97,14 @@ func (d *deviceCaps) chooseMatMul(batch, m, n, k int) matMulChoice {
 			return c
 		}
 	}
-	return d.split(matMulTiles[len(matMulTiles)-1], batch, m, n, k)
+	last := matMulTiles[len(matMulTiles)-1]
+	for _, tile := range slices.Backward(matMulTiles) {
+		if d.has(tile.name) {
+			last = tile
+			break
+		}
+	}
+	return d.split(last, batch, m, n, k)
 }
 
 // split cuts the inner dimension where there would be too few workgroups. A CPU has no use for more than it has cores, and compiling is what costs

@@ -22,6 +22,9 @@ func (b *Backend) PipelineStats(...*graph.Program) ([]KernelStats, error) {
 	return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo)
 }
 
+// Device describes no device.
+func (b *Backend) Device() DeviceInfo { return DeviceInfo{} }
+
 // ProbeMain has nothing to do: see ErrWithoutCgo.
 func ProbeMain() {}
 

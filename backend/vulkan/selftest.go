@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // selfTest runs what a device not seen before has to get right, and takes away what it does not. The results are kept beside the pipelines.
 type selfTest struct {
 	b     *Backend
+	mu    sync.Mutex // around the tests of kernels
 	file  checksFile
 	known checks
 	news  []string // what was found wrong in this process, and not told yet
@@ -20,13 +22,12 @@ type selfTest struct {
 
 // testDevice tests the subgroup operations. What fails is not used: every kernel has a variant without.
 func (b *Backend) testDevice() error {
-	t := &selfTest{b: b, file: newChecksFile(b.opts, &b.physical.DeviceInfo)}
+	t := &selfTest{b: b, file: newChecksFile(b.opts, &b.physical.DeviceInfo), known: checks{Tests: map[string]string{}}}
 	b.tests = t
-	if b.opts.Statistics || b.opts.FloorOnly {
+	if b.opts.Statistics {
 		return nil
 	}
-	t.known = t.file.read()
-	if b.opts.CheckAgain || b.opts.breaks != nil {
+	if t.known = t.file.read(); b.opts.CheckAgain || b.opts.breaks != nil {
 		t.known.Tests = map[string]string{}
 	}
 	for _, op := range subgroupTestOps {
@@ -50,7 +51,9 @@ func (b *Backend) testDevice() error {
 			}
 		}
 	}
-	return t.finish()
+	b.physical.Tested = true
+	t.finish()
+	return nil
 }
 
 // recall says what an earlier process found.
@@ -119,8 +122,8 @@ func (t *selfTest) result(name string, run func() (string, error)) (string, erro
 			t.news = append(t.news, name+": "+why)
 		}
 	}
-	if why != "" {
-		t.b.physical.Failed = append(t.b.physical.Failed, name+": "+why)
+	if line := name + ": " + why; why != "" && !slices.Contains(t.b.physical.Failed, line) {
+		t.b.physical.Failed = append(t.b.physical.Failed, line)
 	}
 	return why, nil
 }
@@ -128,14 +131,12 @@ func (t *selfTest) result(name string, run func() (string, error)) (string, erro
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // finish keeps the results, and says what is wrong.
-func (t *selfTest) finish() error {
-	t.b.physical.Tested = true
+func (t *selfTest) finish() {
 	t.write()
 	if len(t.news) > 0 && t.b.opts.Warn != nil {
 		t.b.opts.Warn(fmt.Sprintf("%s computes wrongly, and does without: %s", t.b.physical.Name, strings.Join(t.news, "; ")))
 	}
 	t.news = nil
-	return nil
 }
 
 func (t *selfTest) write() {

@@ -4,12 +4,14 @@ package vulkan
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/vktrain/vktrain/backend/conformance"
+	"github.com/vktrain/vktrain/graph"
 )
 
 // mutate changes the instructions of a SPIR-V module.
@@ -58,9 +60,79 @@ func TestBrokenSubgroupOperationIsNotUsed(t *testing.T) {
 	require.Contains(t, b.Device().Failed[0], "subgroup ballot: result 4 of thread ")
 	require.Len(t, warnings, 1)
 	require.Contains(t, warnings[0], "computes wrongly, and does without: subgroup ballot")
+	steps := 0
 	conformance.RunWith(t, b, conformance.Options{Only: []string{"matmul", "step"}, Pick: func(c conformance.Case) bool {
-		return c.Group == "step" || strings.HasPrefix(c.Name, "NN 17x31x33") && !strings.Contains(c.Name, "f16")
+		if steps == 0 && c.Group == "step" {
+			steps++
+			return true
+		}
+		return strings.HasPrefix(c.Name, "NN 17x31x33") && !strings.Contains(c.Name, "f16")
 	}})
+	require.Equal(t, 1, steps)
+}
+
+const (
+	opExtInst               = 12
+	glslFma                 = 50
+	glslMix                 = 46 // has as many operands
+	opCooperativeMatrixLoad = 4457
+)
+
+// brokenKernels puts a mistake into the kernels whose names begin so: tiles mix instead of multiplying and adding, and matrices are
+// all read in the first one's order.
+func brokenKernels(prefixes ...string) func(string, []byte) []byte {
+	return func(kernel string, code []byte) []byte {
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(kernel, p) }) {
+			return code
+		}
+		var first uint32
+		return mutate(code, func(op uint32, args []uint32) uint32 {
+			switch {
+			case op == opExtInst && args[3] == glslFma:
+				args[3] = glslMix
+			case op == opCooperativeMatrixLoad && first == 0:
+				first = args[3]
+			case op == opCooperativeMatrixLoad:
+				args[3] = first
+			}
+			return op
+		})
+	}
+}
+
+// A kernel that computes wrongly on a device is found out when it is first chosen, and another one takes its place.
+func TestBrokenKernelsAreNotUsed(t *testing.T) {
+	plain := openTest(t, Options{tweak: asGPU})
+	want := plain.caps.chooseMatMul(1, 64, 64, 64).kernel.name
+	require.Equal(t, "matmul_tile_32", want)
+	var warnings []string
+	b := openTest(t, Options{tweak: asGPU, breaks: brokenKernels("matmul_tile_32"), Warn: func(s string) { warnings = append(warnings, s) }})
+	conformance.RunWith(t, b, conformance.Options{Only: []string{"matmul"}, Pick: func(c conformance.Case) bool {
+		return strings.HasPrefix(c.Name, "NN 17x31x33") || strings.HasPrefix(c.Name, "TN 33x65x31")
+	}})
+	require.Equal(t, map[string]bool{"matmul_tile_32": true}, b.caps.broken)
+	require.Equal(t, "matmul_tile_64", b.caps.chooseMatMul(1, 64, 64, 64).kernel.name)
+	require.NotEmpty(t, warnings)
+	require.Contains(t, warnings[0], "kernel matmul_tile_32 [")
+	require.Contains(t, b.Device().Failed[0], "element ")
+
+	none := openTest(t, Options{tweak: asGPU, breaks: brokenKernels("matmul_tile")})
+	p := layers()
+	_, err := none.Compile(p, newStore(t, none, p))
+	require.ErrorContains(t, err, "no kernel of matmul is left that gives right results")
+}
+
+// So are those of cooperative matrices: the next smaller, and then the tiles without.
+func TestBrokenMatrixKernelsAreNotUsed(t *testing.T) {
+	openMatrices(t, Options{})
+	for prefix, want := range map[string]string{"matmul_matrix_f16_128": "matmul_matrix_f16_64", "matmul_matrix": "matmul_tile_128_narrow"} {
+		b := openTest(t, Options{tweak: asGPU, breaks: brokenKernels(prefix)})
+		p := graph.NewBuilder()
+		p.Output("c", p.MatMul(p.Input("a", graph.F16, 300, 200), p.Input("b", graph.F16, 200, 3000), nil, nil, graph.MatMulAttr{}))
+		program := p.Build("product")
+		e := compile(t, b, program, newStore(t, b, program))
+		require.Equal(t, want, e.launches[0].kernel, "%v", b.Device().Failed)
+	}
 }
 
 // Each operation's kernel is right on this device, at every size of subgroups.

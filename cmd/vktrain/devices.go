@@ -13,13 +13,15 @@ import (
 )
 
 func newDevicesCommand() *cobra.Command {
-	var asJSON, withPipelines bool
+	var asJSON, withPipelines, test bool
 	var size sizeFlags
 	f := deviceFlags{name: device.Auto}
 	c := &cobra.Command{
 		Use:   "devices",
 		Short: "List what there is to train on, and what auto takes",
 		Long: `List what there is to train on, and what auto takes.
+
+A device's subgroup operations are tested when it is first used, and with --test now; what gives wrong results is not used, and listed.
 
 With --pipelines, each Vulkan device compiles the kernels of a training step and says what its compiler made of them: registers, spills,
 shared memory, code size, occupancy. Nothing runs. Not every driver tells that.`,
@@ -36,6 +38,11 @@ shared memory, code size, occupancy. Nothing runs. Not every driver tells that.`
 			survey, err := device.Look(f.options)
 			if err != nil {
 				return err
+			}
+			if test {
+				if err := testDevices(survey.Vulkan, f.options); err != nil {
+					return err
+				}
 			}
 			var kernels []pipelinesJSON
 			if withPipelines {
@@ -55,11 +62,32 @@ shared memory, code size, occupancy. Nothing runs. Not every driver tells that.`
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&test, "test", false, "test each Vulkan device anew: its subgroup operations, and its cooperative matrices by asking the driver again")
 	c.Flags().BoolVar(&withPipelines, "pipelines", false, "also what the drivers' compilers tell of the kernels of a training step")
 	size.add(c)
 	f.addThreads(c)
 	f.addMatrices(c)
 	return c
+}
+
+// testDevices opens each device that can be used, for its self-test. One that does not open says why.
+func testDevices(devices []vulkan.DeviceInfo, o device.Options) error {
+	for i := range devices {
+		d := &devices[i]
+		if d.Unusable != "" {
+			continue
+		}
+		b, err := vulkan.Open(vulkan.Options{Device: fmt.Sprint(d.Index), CheckAgain: true, NoMatrices: o.NoMatrices})
+		if err != nil {
+			d.Failed = []string{"it does not open: " + oneLine(err.Error())}
+			continue
+		}
+		*d = b.Device()
+		if err := b.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // devicesJSON is what --json prints.
@@ -151,6 +179,14 @@ func writeVulkan(w io.Writer, d *vulkan.DeviceInfo) {
 	detail(w, "features", features(f))
 	if len(d.Choices) > 0 {
 		detail(w, "tuned", counted(len(d.Choices), "shape")+": see vktrain tune")
+	}
+	switch {
+	case len(d.Failed) > 0:
+		detail(w, "self-test", "failed, and not used: "+strings.Join(d.Failed, "; "))
+	case d.Tested:
+		detail(w, "self-test", "passed")
+	case d.Unusable == "":
+		detail(w, "self-test", "not run yet")
 	}
 	for _, q := range d.Quirks {
 		detail(w, "quirk", fmt.Sprintf("%s: %s, since %s (%s)", q.Name, q.Change, q.Why, q.Source))

@@ -144,6 +144,7 @@ func (f *deviceFlags) addTuning(c *cobra.Command) {
 }
 
 func (f *deviceFlags) addMatrices(c *cobra.Command) {
+	f.options.Warn = func(s string) { fmt.Fprintln(c.ErrOrStderr(), "vktrain: warning: "+s) }
 	c.Flags().BoolVar(&f.options.NoMatrices, "no-coopmat", false, "leave a GPU's cooperative matrices alone, and do not ask its driver for them")
 }
 

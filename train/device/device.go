@@ -59,6 +59,7 @@ type Options struct {
 	Threads     int           // of the CPU; 0: its default
 	SubmitLimit time.Duration // of a GPU; 0: its default (vulkan.Options)
 	NoMatrices  bool          // no cooperative matrices on a GPU
+	Warn        func(string)  // is told what a GPU was found to do wrong; nil: nobody is
 	Nice        bool          // leave a GPU to others now and then (vulkan.Options)
 
 	Measure  bool                  // a GPU's kernels for shapes that are new (vulkan.Tuning)
@@ -126,7 +127,9 @@ func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 		return b, "", nil
 	}
 	_, index, _ := strings.Cut(name, ":")
-	options := vulkan.Options{Device: index, Software: true, SubmitLimit: o.SubmitLimit, Nice: o.Nice, NoMatrices: o.NoMatrices}
+	options := vulkan.Options{
+		Device: index, Software: true, SubmitLimit: o.SubmitLimit, Nice: o.Nice, NoMatrices: o.NoMatrices, Warn: o.Warn,
+	}
 	if !o.NoTuning {
 		options.Tuning = &vulkan.Tuning{Measure: o.Measure, Conform: conformance.CheckKernel, Progress: o.Progress}
 	}
