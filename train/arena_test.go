@@ -57,3 +57,24 @@ func TestRecomputeIsChecked(t *testing.T) {
 	_, err = Load([]Assignment{{Key: "recompute", Value: "half"}})
 	require.EqualError(t, err, `recompute: "half" is unknown: use none, attention or block`)
 }
+
+// Activations, attention's and the logits' among them, are at most a line in the length of the sequence: a step of twice the length has twice the arena or
+// less, as gradients of parameters do not grow, nor do logits until an eighth of them is more than 32 MiB.
+func TestArenaIsLinearInTheSequence(t *testing.T) {
+	c, err := model.Preset("bench-b")
+	require.NoError(t, err)
+	for _, o := range []graph.PlanOptions{{}, {InPlace: true}} {
+		for _, r := range []model.Recompute{model.RecomputeNone, model.RecomputeBlock} {
+			var arenas []float64
+			for c.SeqLen = 256; c.SeqLen <= 8192; c.SeqLen *= 2 {
+				p, err := StepProgram(c, ProgramOptions{Batch: 2, MaxNorm: 1, Recompute: r})
+				require.NoError(t, err)
+				arenas = append(arenas, float64(graph.NewPlanWith(p, o).ArenaBytes()))
+			}
+			t.Logf("%s, %+v: %.0f", r, o, arenas)
+			for i := range arenas[1:] {
+				require.LessOrEqual(t, arenas[i+1], 2.01*arenas[i])
+			}
+		}
+	}
+}

@@ -324,6 +324,7 @@ func (b *Backend) newFence() (vk.Fence, error) {
 	info := vk.FenceCreateInfo{SType: vk.StructureTypeFenceCreateInfo}
 	defer info.Free()
 	var fence vk.Fence
+	b.dev.Made.Add(1)
 	r := vk.CreateFence(b.dev.Handle, &info, nil, &fence)
 	return fence, vkx.Check("vkCreateFence", r)
 }
@@ -382,6 +383,7 @@ func (b *Backend) newCommandBuffers(n int) (*commandBuffers, error) {
 	if r := vk.CreateCommandPool(b.dev.Handle, &info, nil, &pool); r != vk.Success {
 		return nil, vkx.Check("vkCreateCommandPool", r)
 	}
+	b.dev.Made.Add(1 + int64(n))
 	c := &commandBuffers{b: b, pool: pool, list: make([]vk.CommandBuffer, n)}
 	allocate := vk.CommandBufferAllocateInfo{
 		SType: vk.StructureTypeCommandBufferAllocateInfo, CommandPool: pool, Level: vk.CommandBufferLevelPrimary, CommandBufferCount: uint32(n),

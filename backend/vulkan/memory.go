@@ -283,6 +283,7 @@ func (p *memoryPool) tryBlock(class memoryClass, kind int, size uint64) (*block,
 		SType: vk.StructureTypeMemoryAllocateInfo, AllocationSize: needs.Size, MemoryTypeIndex: uint32(kind),
 	}
 	var memory vk.DeviceMemory
+	p.dev.Made.Add(1)
 	r := vk.AllocateMemory(p.dev.Handle, &info, nil, &memory)
 	info.Free()
 	if r != vk.Success {
@@ -313,6 +314,7 @@ func (p *memoryPool) newBuffer(size uint64) (vk.Buffer, vk.MemoryRequirements, e
 	defer info.Free()
 	var buffer vk.Buffer
 	var needs vk.MemoryRequirements
+	p.dev.Made.Add(1)
 	if r := vk.CreateBuffer(p.dev.Handle, &info, nil, &buffer); r != vk.Success {
 		return buffer, needs, vkx.Check("vkCreateBuffer", r)
 	}

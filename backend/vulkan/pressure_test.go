@@ -29,6 +29,16 @@ func tinyModel() (model.Config, train.ProgramOptions) {
 func trainTiny(t testing.TB, b *Backend, steps int) []float64 {
 	t.Helper()
 	cfg, o := tinyModel()
+	var got []float64
+	withStepper(t, b, cfg, o, func(stepper *train.Stepper, batch train.Batch) {
+		got = takeSteps(t, stepper, batch, steps, func(int) {})
+	})
+	return got
+}
+
+// withStepper calls use with what trains a model, and a batch for it.
+func withStepper(t testing.TB, b *Backend, cfg model.Config, o train.ProgramOptions, use func(*train.Stepper, train.Batch)) {
+	t.Helper()
 	programs, err := train.StepperPrograms(cfg, o, 1)
 	require.NoError(t, err)
 	s, err := b.NewStore(train.Vars(programs...))
@@ -45,8 +55,14 @@ func trainTiny(t testing.TB, b *Backend, steps int) []float64 {
 		batch.Tokens = append(batch.Tokens, int32(i*i%cfg.VocabSize))
 		batch.Targets = append(batch.Targets, int32((i+1)*(i+1)%cfg.VocabSize))
 	}
+	use(stepper, batch)
+}
+
+// takeSteps runs training steps on one batch, and returns their losses and the last gradient norm. see is called before each.
+func takeSteps(t testing.TB, stepper *train.Stepper, batch train.Batch, steps int, see func(step int)) []float64 {
 	var got []float64
 	for step := range steps {
+		see(step)
 		hyper := train.Hyper{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Step: step + 1}
 		last, err := stepper.Submit([]train.Batch{batch}, hyper)
 		require.NoError(t, err)

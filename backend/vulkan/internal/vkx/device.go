@@ -6,6 +6,7 @@ package vkx
 import "C"
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	vk "github.com/vulkan-go/vulkan"
@@ -190,7 +191,9 @@ type DeviceConfig struct {
 // Device is a VkDevice with its function table.
 type Device struct {
 	Handle vk.Device
-	c      C.vkx_device
+	// Made counts the objects that were made of the device: those of this package's wrappers, and what others add.
+	Made atomic.Int64
+	c    C.vkx_device
 }
 
 // NewDevice creates a logical device.

@@ -27,6 +27,7 @@ func (d *Device) NewSetLayout(n int) (vk.DescriptorSetLayout, error) {
 	if n > MaxBindings {
 		panic("vkx: too many bindings")
 	}
+	d.Made.Add(1)
 	r := C.vkx_create_set_layout(&d.c, C.uint32_t(n), &out)
 	return handle[vk.DescriptorSetLayout](out), Check("vkCreateDescriptorSetLayout", vk.Result(r))
 }
@@ -34,6 +35,7 @@ func (d *Device) NewSetLayout(n int) (vk.DescriptorSetLayout, error) {
 // NewPipelineLayout makes the layout of pipelines with one set and pushBytes of push constants.
 func (d *Device) NewPipelineLayout(set vk.DescriptorSetLayout, pushBytes int) (vk.PipelineLayout, error) {
 	var out C.VkxHandle
+	d.Made.Add(1)
 	r := C.vkx_create_pipeline_layout(&d.c, u64(set), C.uint32_t(pushBytes), &out)
 	return handle[vk.PipelineLayout](out), Check("vkCreatePipelineLayout", vk.Result(r))
 }
@@ -41,6 +43,7 @@ func (d *Device) NewPipelineLayout(set vk.DescriptorSetLayout, pushBytes int) (v
 // NewDescriptorPool makes a pool for sets with buffers storage buffers in all.
 func (d *Device) NewDescriptorPool(sets, buffers int) (vk.DescriptorPool, error) {
 	var out C.VkxHandle
+	d.Made.Add(1)
 	r := C.vkx_create_descriptor_pool(&d.c, C.uint32_t(sets), C.uint32_t(buffers), &out)
 	return handle[vk.DescriptorPool](out), Check("vkCreateDescriptorPool", vk.Result(r))
 }
@@ -54,6 +57,7 @@ func (d *Device) AllocateSets(pool vk.DescriptorPool, layouts []vk.DescriptorSet
 	for i, l := range layouts {
 		in[i] = u64(l)
 	}
+	d.Made.Add(int64(len(in)))
 	r := C.vkx_allocate_sets(&d.c, u64(pool), C.uint32_t(len(in)), &in[0], &out[0])
 	sets := make([]vk.DescriptorSet, len(out))
 	for i := range out {
@@ -121,6 +125,7 @@ func (d *Device) NewPipeline(cache vk.PipelineCache, config PipelineConfig) (vk.
 		flags |= C.VKX_PIPELINE_FULL_SUBGROUPS
 	}
 	var out C.VkxHandle
+	d.Made.Add(1)
 	r := C.vkx_create_pipeline(&d.c, u64(cache), u64(config.Module), u64(config.Layout), C.uint32_t(len(config.Spec)),
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(config.Spec))), C.uint32_t(config.SubgroupSize), flags, &out)
 	runtime.KeepAlive(config.Spec)
