@@ -13,6 +13,7 @@ type Plan struct {
 	prog    *Program
 	arena   int
 	offset  []int    // by value ID; bytes in the arena, -1 for what is not a temporary
+	segment int      // PlanOptions.Segment
 	home    []*Value // by value ID: the temporary whose place this one has, itself unless it was put in another's place
 	life    []life   // by value ID; of a home with all that live there
 	barrier []bool
@@ -23,6 +24,9 @@ type PlanOptions struct {
 	// InPlace gives an output the storage of an input that no later node reads, where Op.InPlace allows it. It is for backends whose kernels
 	// read each row of those inputs before they write that row of the output.
 	InPlace bool
+	// Segment is the size in bytes of the pieces that the arena consists of, a multiple of ArenaAlign: no temporary lies in two of them, unless it is larger than
+	// one. 0: the arena is one piece.
+	Segment int
 }
 
 // life is the closed interval of barrier-free groups of nodes in which a temporary must keep its storage.
@@ -42,7 +46,7 @@ func NewPlan(p *Program) *Plan { return NewPlanWith(p, PlanOptions{}) }
 // the data does not. Offsets are given to the largest first, each at the lowest place that is free in its lifetime.
 func NewPlanWith(p *Program, o PlanOptions) *Plan {
 	n := len(p.values)
-	pl := &Plan{prog: p, barrier: make([]bool, len(p.nodes)), offset: make([]int, n), home: slices.Clone(p.values), life: make([]life, n)}
+	pl := &Plan{prog: p, segment: o.Segment, barrier: make([]bool, len(p.nodes)), offset: make([]int, n), home: slices.Clone(p.values), life: make([]life, n)}
 	groups := pl.placeBarriers()
 	pl.findLives(groups)
 	if o.InPlace {
@@ -275,6 +279,11 @@ func (pl *Plan) placeInOrder(temps []*Value) (arena int) {
 		l := pl.life[v.id]
 		size := alignUp(v.Bytes())
 		at := 0
+		fit := func() {
+			if pl.segment > 0 && size <= pl.segment && at/pl.segment < (at+size-1)/pl.segment {
+				at = (at/pl.segment + 1) * pl.segment
+			}
+		}
 		for _, w := range placed {
 			if w.last < l.first || l.last < w.first {
 				continue
@@ -283,6 +292,7 @@ func (pl *Plan) placeInOrder(temps []*Value) (arena int) {
 				break
 			}
 			at = max(at, w.to)
+			fit()
 		}
 		pl.offset[v.id] = at
 		arena = max(arena, at+size)

@@ -57,3 +57,29 @@ func TestLargeTemporariesTakeTurns(t *testing.T) {
 	n, arena = barriers(1024)
 	require.Equal(t, []int{3, 8192}, []int{n, arena}, "a sum and the next ReLU are one group")
 }
+
+// An arena in pieces has no temporary in two of them.
+func TestPiecesOfAnArena(t *testing.T) {
+	b := NewBuilder()
+	x := b.Input("x", F32, 100)
+	var sum *Value
+	for range 9 {
+		y := b.Add(x, x, nil)
+		if sum = b.Add(y, x, nil); len(b.Nodes())%4 == 0 {
+			b.Output(y.Name(), y)
+		}
+		x = sum
+	}
+	b.Output("sum", sum)
+	p := b.Build("p")
+	for _, segment := range []int{512, 768, 1280} {
+		pl := NewPlanWith(p, PlanOptions{Segment: segment})
+		for _, v := range p.Values() {
+			if v.Kind() == KindTemp {
+				at := pl.Offset(v)
+				require.Equal(t, at/segment, (at+v.Bytes()-1)/segment, "%q at %d", v.Name(), at)
+			}
+		}
+		require.GreaterOrEqual(t, pl.ArenaBytes(), NewPlan(p).ArenaBytes())
+	}
+}

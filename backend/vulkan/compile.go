@@ -56,8 +56,8 @@ func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*
 	if err := store.use(1); err != nil {
 		return nil, err
 	}
-	e := &Executable{b: b, store: store, program: p, plan: graph.NewPlan(p), launches: launches}
-	e.scratch = placeScratch(e.plan, launches)
+	e := &Executable{b: b, store: store, program: p, plan: backend.Plan(b, p), launches: launches}
+	e.scratch = placeScratch(e.plan, launches, int64(b.memory.largest))
 	e.handle = b.adopt(e.Close)
 	if err := e.build(); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -84,7 +84,7 @@ func (b *Backend) scratchBytes(p *graph.Program, lower lowerFunc) int64 {
 	if err != nil {
 		return 0
 	}
-	return placeScratch(graph.NewPlan(p), launches).bytes
+	return placeScratch(backend.Plan(b, p), launches, int64(b.memory.largest)).bytes
 }
 
 func (e *Executable) build() error {
@@ -148,8 +148,18 @@ func (e *Executable) allocate() error {
 			*to, err = m.allocate("the "+what+" of program "+name, class, size)
 		}
 	}
-	take(&e.arena, "arena", onDevice, int64(e.plan.ArenaBytes()))
-	take(&e.scratchSpace, "scratch memory", onDevice, e.scratch.bytes)
+	if err := e.checkLargest(); err != nil {
+		return err
+	}
+	pieces := func(to *space, what string, size int64) {
+		to.segment = int(m.largest)
+		for ; size > 0; size -= int64(m.largest) {
+			to.parts = append(to.parts, allocation{})
+			take(&to.parts[len(to.parts)-1], what, onDevice, min(size, int64(m.largest)))
+		}
+	}
+	pieces(&e.arena, "arena", int64(e.plan.ArenaBytes()))
+	pieces(&e.scratchSpace, "scratch memory", e.scratch.bytes)
 	if !e.inPlace {
 		take(&e.inputs, "inputs", onDevice, inputs)
 	}
@@ -161,6 +171,52 @@ func (e *Executable) allocate() error {
 		return err
 	}
 	return e.parts.plan(e)
+}
+
+// space is memory in as many allocations as it takes, of segment bytes each but the last.
+type space struct {
+	parts   []allocation
+	segment int
+}
+
+// part is a range that lies in one of the allocations.
+func (s space) part(offset, n int) vkx.BufferRange {
+	return s.parts[offset/s.segment].part(offset%s.segment, n)
+}
+
+func (s space) bytes() (n int64) {
+	for _, p := range s.parts {
+		n += int64(p.size)
+	}
+	return n
+}
+
+func (s *space) free() {
+	for i := range s.parts {
+		s.parts[i].free()
+	}
+	s.parts = nil
+}
+
+var _ backend.Planner = (*Backend)(nil)
+
+// PlanOptions let the arena consist of several allocations where one would be too large.
+func (b *Backend) PlanOptions() graph.PlanOptions {
+	return graph.PlanOptions{Segment: int(min(b.memory.largest, 1<<62/graph.ArenaAlign*graph.ArenaAlign))}
+}
+
+// checkLargest refuses a temporary that no allocation can hold.
+func (e *Executable) checkLargest() error {
+	for _, v := range e.program.Values() {
+		if size := uint64(storageBytes(v.Bytes())); v.Kind() == graph.KindTemp && size > e.b.memory.largest {
+			return &backend.UnsupportedError{
+				Device: e.b.caps.name, Node: "program " + e.program.Name(),
+				Reason: fmt.Sprintf("tensor %q has %d bytes, one allocation at most %d (maxMemoryAllocationSize): use a smaller batch, sequence, or vocabulary",
+					v.Name(), size, e.b.memory.largest),
+			}
+		}
+	}
+	return nil
 }
 
 // offsets places tensors one after another; the last entry is the end.

@@ -35,10 +35,10 @@ type Executable struct {
 	closed   bool
 	err      error // of recording anew: nothing can run after it
 
-	arena        allocation
+	arena        space
 	tables       allocation // of launches that stand for many
 	scratch      scratch
-	scratchSpace allocation
+	scratchSpace space
 	inputs       allocation // on the device, if the kernels do not read the slots' inputs in place
 	inPlace      bool
 	inputOffset  []int64 // in a slot's inputs, and the end
@@ -253,7 +253,7 @@ func (e *Executable) Fetch(t backend.Ticket, output string, dst []byte) error {
 
 // DeviceBytes is the arena, the kernels' scratch memory, and the inputs where they have a place of their own on the device.
 func (e *Executable) DeviceBytes() int64 {
-	return int64(e.arena.size + e.scratchSpace.size + e.inputs.size)
+	return e.arena.bytes() + e.scratchSpace.bytes() + int64(e.inputs.size)
 }
 
 // Kernels names, for each node, the kernels that it runs.

@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -149,10 +150,17 @@ func TestOutOfMemoryIsKnownBefore(t *testing.T) {
 	}
 	require.EqualValues(t, 1<<20+slots, m.Need)
 	b = openArith(t, Options{tweak: narrow(4 << 20)})
-	_, err = b.Compile(p, newStore(t, b, p))
+	_, err = b.NewStore([]graph.Var{{Name: "a", Shape: graph.Shape{1<<17 + 1}}})
 	require.ErrorAs(t, err, &m)
-	require.EqualValues(t, 1<<20, m.Need)
+	require.EqualValues(t, 1<<19+4, m.Need)
 	require.Contains(t, m.Error(), "largest single allocation")
+	g = graph.NewBuilder()
+	x = g.Fill(g.Temp("x", graph.F32, 1<<17+1), 1)
+	g.Output("y", g.Add(x, x, nil))
+	p = g.Build("large")
+	_, err = b.Compile(p, newStore(t, b, p))
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, `tensor "x" has 524292 bytes, one allocation at most 524288 (maxMemoryAllocationSize)`)
 	small := chain(100, 1)
 	compile(t, b, small, newStore(t, b, small)) // there is still room for others
 }

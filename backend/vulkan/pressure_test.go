@@ -60,7 +60,7 @@ func withStepper(t testing.TB, b *Backend, cfg model.Config, o train.ProgramOpti
 
 // takeSteps runs training steps on one batch, and returns their losses and the last gradient norm. see is called before each.
 func takeSteps(t testing.TB, stepper *train.Stepper, batch train.Batch, steps int, see func(step int)) []float64 {
-	var got []float64
+	got := make([]float64, 0, steps+1) // so that memory is flat from the start
 	for step := range steps {
 		see(step)
 		hyper := train.Hyper{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Step: step + 1}

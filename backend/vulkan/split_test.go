@@ -12,6 +12,7 @@ import (
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/cpu"
 	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/train"
 )
 
 func TestEvenParts(t *testing.T) {
@@ -165,4 +166,23 @@ func TestPartsKeepBits(t *testing.T) {
 	for _, name := range []string{"dx", "m", "w"} {
 		require.InDeltaSlice(t, whole[name], parts[name], 1e-5, name)
 	}
+}
+
+// An arena that is larger than an allocation lies in several, and the step has the bits that it has in one.
+func TestArenaInSeveralAllocations(t *testing.T) {
+	cfg, o := tinyModel()
+	cfg.DModel, cfg.SeqLen, cfg.DFF = 64, 1024, 192
+	losses := func(limits string) (got []float64, pieces int) {
+		b := openTest(t, Options{Limits: limits})
+		withStepper(t, b, cfg.Normalize(), o, func(stepper *train.Stepper, batch train.Batch) {
+			got = takeSteps(t, stepper, batch, 2, func(int) {})
+			pieces = len(stepper.Executables()[0].(*Executable).arena.parts)
+		})
+		return got, pieces
+	}
+	want, pieces := losses("")
+	require.Equal(t, 1, pieces)
+	got, pieces := losses("alloc=4M")
+	require.Greater(t, pieces, 1)
+	require.Equal(t, want, got)
 }

@@ -57,7 +57,7 @@ type scratch struct {
 }
 
 // placeScratch gives nodes that may run at the same time different places, and those with a barrier between them the same.
-func placeScratch(plan *graph.Plan, launches []launch) scratch {
+func placeScratch(plan *graph.Plan, launches []launch, segment int64) scratch {
 	const align = graph.ArenaAlign
 	s := scratch{offset: map[*graph.Value]int64{}}
 	at, group, barriers := int64(0), 0, barriersBefore(plan)
@@ -74,8 +74,12 @@ func placeScratch(plan *graph.Plan, launches []launch) scratch {
 			if _, placed := s.offset[v]; placed || isOperand(n, v) {
 				continue
 			}
+			size := (int64(v.Bytes()) + align - 1) / align * align
+			if at/segment < (at+size-1)/segment { // allocations are no larger
+				at = (at/segment + 1) * segment
+			}
 			s.offset[v] = at
-			at += (int64(v.Bytes()) + align - 1) / align * align
+			at += size
 			s.bytes = max(s.bytes, at)
 		}
 	}
