@@ -43,6 +43,8 @@ type deviceCaps struct {
 	name string // of the device, for messages
 	kind backend.Kind
 
+	vendor uint32 // its number, 0 for any
+
 	maxInvocations uint32    // threads a workgroup, at least 128
 	maxGroupSize   [3]uint32 // threads a workgroup by dimension
 	maxGroups      [3]uint32 // workgroups a dispatch by dimension, at least 65535

@@ -76,8 +76,18 @@ const (
 	maxParts = 16
 )
 
+// largestTile is a rule by vendor for what was not measured. The sums of the largest tile take 64 registers of a thread, which GPUs that share few among
+// many threads pay for in threads: ggml has its large tile on Apple's never, and on Intel's with matrix units alone.
+func (d *deviceCaps) largestTile() int {
+	switch d.vendor {
+	case vendorApple, vendorIntel, vendorArm, vendorQualcomm:
+		return 64
+	}
+	return 128
+}
+
 // chooseMatMul takes the broadcasting kernel on devices that are a CPU, where shared memory is as slow as any; else the largest tile that gives enough
-// workgroups, if need be by parts of the inner dimension. It depends on the device's kind and limits and on the shape alone.
+// workgroups, if need be by parts of the inner dimension. It depends on the device's kind, vendor and limits and on the shape alone.
 func (d *deviceCaps) chooseMatMul(batch, m, n, k int) matMulChoice {
 	if d.kind == backend.Software {
 		for _, k := range matMulSubgroups {
@@ -90,7 +100,7 @@ func (d *deviceCaps) chooseMatMul(batch, m, n, k int) matMulChoice {
 		return d.split(matMulSkinny, batch, m, n, k)
 	}
 	for _, tile := range matMulTiles[:len(matMulTiles)-1] {
-		if !d.has(tile.name) || 2*m <= tile.rows || 2*n <= tile.cols { // most of it would lie outside
+		if !d.has(tile.name) || tile.rows > d.largestTile() || 2*m <= tile.rows || 2*n <= tile.cols { // most of it would lie outside
 			continue
 		}
 		if c := d.split(tile, batch, m, n, k); tile.tiles(batch, m, n)*c.parts >= enoughTiles {

@@ -21,6 +21,8 @@ func TestMatMulChoice(t *testing.T) {
 	subgroups.subgroupBallot, subgroups.subgroupSize = true, 8
 	wide := roomyCaps(backend.Software)
 	wide.subgroupBallot, wide.subgroupSize = true, 16
+	intel := roomyCaps(backend.Discrete)
+	intel.vendor = vendorIntel
 	for _, c := range []struct {
 		device         *deviceCaps
 		batch, m, n, k int
@@ -28,6 +30,7 @@ func TestMatMulChoice(t *testing.T) {
 	}{
 		{gpu, 1, 1024, 1024, 1024, "matmul_tile_128 1"},
 		{gpu, 1, 4096, 50257, 768, "matmul_tile_128 1"},
+		{intel, 1, 4096, 50257, 768, "matmul_tile_64 1"},
 		{gpu, 1, 768, 768, 8192, "matmul_tile_128 2"},  // the gradient of weights: few tiles, many tokens
 		{gpu, 1, 256, 256, 4096, "matmul_tile_128 16"}, // as many parts as there may be
 		{gpu, 1, 256, 256, 1000, "matmul_tile_32 1"},   // parts would be too short

@@ -184,7 +184,7 @@ func (f *Features) has(op string) bool {
 func (d *DeviceInfo) caps(floorOnly bool) *deviceCaps {
 	l, f := &d.Limits, &d.Features
 	c := &deviceCaps{
-		name: d.Name, kind: d.Kind,
+		name: d.Name, kind: d.Kind, vendor: d.VendorID,
 		maxInvocations: l.Invocations, maxGroupSize: l.GroupSize, maxGroups: l.GroupCount, sharedBytes: l.Shared, maxBindBytes: l.BindBytes,
 		subgroupSize: f.SubgroupSize, minSubgroupSize: f.SubgroupSize, maxSubgroupSize: f.SubgroupSize,
 	}

@@ -48,7 +48,14 @@ var quirks = []struct {
 	},
 }
 
-const vendorAMD = 0x1002
+// Vendors' numbers, as PCI or Khronos has them.
+const (
+	vendorAMD      = 0x1002
+	vendorApple    = 0x106B
+	vendorArm      = 0x13B5
+	vendorIntel    = 0x8086
+	vendorQualcomm = 0x5143
+)
 
 // isAMDVLK tells AMD's open-source driver from RADV and from its proprietary one.
 func isAMDVLK(d *DeviceInfo) bool {
