@@ -63,13 +63,14 @@ shared uvec4 tile[(BM + BN) * STRIDE]; // at the end also matrices of c
 // become words of two steps; else two outer elements.
 #define BLOCKS(block) (block * BK / 16 / THREADS)
 
-// Eight elements from x[at], of which `count` are there.
+// Eight elements from x[at], of which `count` are there. Vectors are loaded without a branch, so that nothing waits for them: where none is, another one comes,
+// which KEEP drops if it lies past the end of the inner dimension. Of what lies past another end, nothing is written.
 #define EIGHT(var, x, x8, VEC, at, count) \
   { \
-    var = uvec4(0); \
     if (VEC) { \
-      if ((count) > 0) var = x8[(at) / 8]; \
+      var = x8[(count) > 0 ? (at) / 8 : 0]; \
     } else { \
+      var = uvec4(0); \
       [[unroll]] for (uint j_ = 0; j_ < 8; j_++) \
         if (j_ < (count)) var[j_ / 2] |= half_of(x[((at) + j_) / 2], (at) + j_) << (j_ % 2 * 16); \
     } \
@@ -95,9 +96,11 @@ uint left(uint from, uint end) { return from < end ? end - from : 0u; }
     } \
   }
 
-#define KEEP(src, to, across, block) \
+#define KEEP(src, to, across, block, inner0) \
   [[unroll]] for (uint i_ = 0; i_ < BLOCKS(block); i_++) { \
     PLACE(block, across) \
+    if ((inner0) + l_ >= end) src[2 * i_] = uvec4(0); \
+    if ((inner0) + l_ + (across ? 1 : 0) >= end) src[2 * i_ + 1] = uvec4(0); \
     if (across) { \
       [[unroll]] for (uint j_ = 0; j_ < 8; j_++) { \
         uint even_ = half_of(src[2 * i_][j_ / 2], j_); \
@@ -137,8 +140,8 @@ void main() {
     uvec4 next_b[2 * BLOCKS(BN)];
     FETCH_BOTH(start)
     [[dont_unroll]] for (uint l0 = start; l0 < end; l0 += BK) {
-      KEEP(next_a, 0, TRANS_A, BM)
-      KEEP(next_b, TILE_B, !TRANS_B, BN)
+      KEEP(next_a, 0, TRANS_A, BM, l0)
+      KEEP(next_b, TILE_B, !TRANS_B, BN, l0)
       barrier();
       FETCH_BOTH(l0 + BK)
       [[unroll]] for (uint l = 0; l < BK; l += FK) {
