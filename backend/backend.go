@@ -170,6 +170,14 @@ type Kernels interface {
 	Kernels() []string
 }
 
+// HostStorer is a Backend that can keep variables in the host's memory instead of its own, and whose kernels read and write them there.
+type HostStorer interface {
+	// HostMemory is how many bytes there are, or an error that says why there are none.
+	HostMemory() (int64, error)
+	// NewHostStore is NewStore with those variables in the host's memory for which onHost is true.
+	NewHostStore(vars []graph.Var, onHost func(v graph.Var) bool) (Store, error)
+}
+
 // Planner is a Backend that plans with options.
 type Planner interface {
 	PlanOptions() graph.PlanOptions

@@ -38,6 +38,7 @@ type Config struct {
 	LossScale      float64 `yaml:"loss_scale"`       // in f16, what gradients are times in the first step
 	LossScaleSteps int     `yaml:"loss_scale_steps"` // steps without an overflow after which it is doubled
 
+	Moments   string          `yaml:"moments"`   // where AdamW's moments are: MomentsDevice or MomentsHost
 	Recompute model.Recompute `yaml:"recompute"` // which activations the backward pass computes again, to save memory
 
 	Seed uint64 `yaml:"seed"` // of the initial parameters, the data's order and the samples
@@ -129,7 +130,7 @@ func FromPreset(name string) (Config, error) {
 		Data:   DataConfig{Tokenizer: TokenizerAuto, VocabSize: r.vocab, ValFraction: 0.1},
 		SeqLen: m.SeqLen, Batch: r.batch, Accumulation: r.accumulation, Steps: r.steps,
 		LR: r.lr, MinLR: -1, Warmup: -1, Schedule: ScheduleCosine,
-		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: r.weightDecay, Decay: DecayMatrices, Clip: 1, Recompute: model.RecomputeNone,
+		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: r.weightDecay, Decay: DecayMatrices, Clip: 1, Moments: MomentsDevice, Recompute: model.RecomputeNone,
 		Precision: PrecisionAuto, LossScale: defaultLossScale, LossScaleSteps: defaultScaleGrowth,
 		EvalEvery: -1, EvalBatches: r.evalBatches, SampleEvery: -1, SampleTokens: 48,
 		Seed: 1, Device: "auto",
@@ -254,6 +255,7 @@ func (c Config) checkNames() error {
 	}{
 		{"schedule", c.Schedule, []string{ScheduleCosine, ScheduleConstant}},
 		{"decay", string(c.Decay), []string{string(DecayMatrices), string(DecayMatricesNoEmbedding), string(DecayAll)}},
+		{"moments", c.Moments, []string{MomentsDevice, MomentsHost}},
 		{"recompute", string(c.Recompute), model.RecomputeNames()},
 		{"precision", c.Precision, PrecisionNames()},
 		{"data.tokenizer", c.Data.Tokenizer, []string{TokenizerAuto, TokenizerByte, TokenizerBPE}},

@@ -50,6 +50,7 @@ var keyDocs = map[string]string{
 	"precision":        "of activations and their gradients: auto (bf16 on a GPU, else f32), f32, bf16 or f16; parameters are f32",
 	"loss_scale":       "in f16, what gradients are times in the first step",
 	"loss_scale_steps": "steps without an overflow after which that is doubled",
+	"moments":          "where AdamW's moments are: device, or host (its memory, for cards with little: slower)",
 	"recompute":        "activations done twice to save memory: none, attention (all but products of matrices) or block",
 	"seed":             "of the parameters, the data's order and the samples",
 	"eval_every":       "steps between evaluations; 0: only the last; -1: a tenth of all, at least 25",

@@ -18,6 +18,7 @@ type Memory struct {
 	Accumulators int64 `json:"accumulators"` // gradients that live across micro-batches
 	Arena        int64 `json:"arena"`        // activations and gradients, and what the device needs beside them
 	Inputs       int64 `json:"inputs"`
+	Host         int64 `json:"host,omitempty"` // what is in the host's memory by request, and in none of the others
 }
 
 // MemoryOf adds up programs that share a store: variables once, and each program's own arena and inputs. Arenas are of plans without options;
@@ -37,7 +38,7 @@ func memory(arenaOf func(*graph.Program) int64, shared bool, programs []*graph.P
 	for _, v := range Vars(programs...) {
 		to := &m.Params
 		switch {
-		case strings.HasPrefix(v.Name, PrefixM), strings.HasPrefix(v.Name, PrefixV):
+		case isMoment(v):
 			to = &m.Moments
 		case strings.HasPrefix(v.Name, PrefixGrad):
 			to = &m.Accumulators
@@ -74,7 +75,7 @@ func (c Config) checkFit(info backend.Info) error {
 	if c.Accumulation > 1 {
 		least.Accumulators = params
 	}
-	return c.checkMemory(least, info)
+	return c.checkMemory(c.placed(least), info)
 }
 
 // withEvaluation adds the programs that evaluate and generate to those that train.
@@ -98,7 +99,7 @@ func (m Memory) Total() int64 { return m.Fixed() + m.Arena + m.Inputs }
 
 // Plus is what two need together.
 func (m Memory) Plus(n Memory) Memory {
-	return Memory{m.Params + n.Params, m.Moments + n.Moments, m.Accumulators + n.Accumulators, m.Arena + n.Arena, m.Inputs + n.Inputs}
+	return Memory{m.Params + n.Params, m.Moments + n.Moments, m.Accumulators + n.Accumulators, m.Arena + n.Arena, m.Inputs + n.Inputs, m.Host + n.Host}
 }
 
 // MemoryError says that a device has less memory than is needed, and what to change.

@@ -17,12 +17,15 @@ type StepPlan struct {
 
 // PlanStep plans the training step of a config that has been resolved and whose vocabulary is known, without allocating anything.
 func PlanStep(dev backend.Backend, c Config) (StepPlan, error) {
+	if err := c.checkMoments(dev); err != nil {
+		return StepPlan{}, err
+	}
 	c = c.on(dev.Info())
 	programs, err := StepperPrograms(c.Model.Config, c.programOptions(), c.Accumulation)
 	if err != nil {
 		return StepPlan{}, err
 	}
-	p := StepPlan{Recompute: c.Recompute, Precision: c.Precision, Memory: MemoryOn(dev, programs...)}
+	p := StepPlan{Recompute: c.Recompute, Precision: c.Precision, Memory: c.placed(MemoryOn(dev, programs...))}
 	for i, prog := range programs {
 		runs := int64(1)
 		if i == 0 {

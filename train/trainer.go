@@ -38,6 +38,9 @@ func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error)
 		return nil, err
 	}
 	cfg = cfg.Resolve().on(dev.Info())
+	if err := cfg.checkMoments(dev); err != nil {
+		return nil, err
+	}
 	if err := cfg.checkFit(dev.Info()); err != nil { // before the data is read
 		return nil, err
 	}
@@ -73,10 +76,10 @@ func (t *Trainer) compile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.cfg.checkMemory(MemoryOn(t.dev, all...), t.dev.Info()); err != nil {
+	if err := t.cfg.checkMemory(t.cfg.placed(MemoryOn(t.dev, all...)), t.dev.Info()); err != nil {
 		return err
 	}
-	if t.store, err = t.dev.NewStore(Vars(programs...)); err != nil {
+	if t.store, err = t.cfg.newStore(t.dev, Vars(programs...)); err != nil {
 		return err
 	}
 	began := time.Now()

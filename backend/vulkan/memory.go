@@ -33,11 +33,12 @@ const (
 	onDevice memoryClass = iota // kernels read and write it
 	upload                      // the host writes it in order, the device reads it
 	readback                    // the device writes it, the host reads it
+	onHost                      // kernels read and write it, but it takes none of the device's own
 	numClasses
 )
 
 func (c memoryClass) String() string {
-	return [numClasses]string{"device memory", "upload memory", "readback memory"}[c]
+	return [numClasses]string{"device memory", "upload memory", "readback memory", "host memory"}[c]
 }
 
 // memoryPool gives out parts of large blocks, each block being one allocation and one buffer over all of it.
@@ -122,7 +123,8 @@ func orderTypes(types []vkx.MemoryType, allowed uint32, class memoryClass, unifi
 		if unified && class == upload {
 			need |= hostVisible
 		}
-		if allowed&(1<<i) != 0 && t.Flags&need == need && t.Flags&^plainFlags == 0 {
+		own := class == onHost && t.Flags&deviceLocal != 0
+		if allowed&(1<<i) != 0 && t.Flags&need == need && t.Flags&^plainFlags == 0 && !own {
 			order = append(order, i)
 		}
 	}
@@ -246,7 +248,7 @@ func (p *memoryPool) allocate(what string, class memoryClass, size int64) (alloc
 // newBlock makes a block of at least size bytes: a standard one, or where that is not to be had, one of just that size.
 func (p *memoryPool) newBlock(what string, class memoryClass, size uint64) (*block, error) {
 	standard := uint64(hostBlockBytes)
-	if class == onDevice {
+	if class == onDevice || class == onHost {
 		standard = deviceBlockBytes
 	}
 	sizes := []uint64{size}

@@ -28,10 +28,10 @@ func TestMemoryTypesByClass(t *testing.T) {
 	}{
 		{"AMD card with resizable BAR", false, []vkx.MemoryType{
 			{Flags: dl}, {Flags: v | c}, {Flags: dl | v | c}, {Flags: v | c | k}, {Flags: dl | 0x40}, {Flags: v | c | 0xC0},
-		}, [numClasses][]int{onDevice: {0, 2}, upload: {1, 2, 3}, readback: {3, 1, 2}}},
+		}, [numClasses][]int{onDevice: {0, 2}, upload: {1, 2, 3}, readback: {3, 1, 2}, onHost: {3, 1}}},
 		{"NVIDIA card", false, []vkx.MemoryType{
 			{Flags: 0}, {Flags: dl}, {Flags: v | c}, {Flags: v | c | k}, {Flags: dl | v | c},
-		}, [numClasses][]int{onDevice: {1, 4}, upload: {2, 4, 3}, readback: {3, 2, 4}}},
+		}, [numClasses][]int{onDevice: {1, 4}, upload: {2, 4, 3}, readback: {3, 2, 4}, onHost: {3, 2}}},
 		{"Intel, shared", true, []vkx.MemoryType{
 			{Flags: dl}, {Flags: dl | v | c}, {Flags: dl | v | c | k},
 		}, [numClasses][]int{onDevice: {2, 1, 0}, upload: {1, 2}, readback: {2, 1}}},

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	vk "github.com/vulkan-go/vulkan"
 
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/vulkan/internal/cheap"
 	"github.com/vktrain/vktrain/model"
 	"github.com/vktrain/vktrain/train"
@@ -37,7 +38,7 @@ func trainTiny(t testing.TB, b *Backend, steps int) []float64 {
 }
 
 // withStepper calls use with what trains a model, and a batch for it.
-func withStepper(t testing.TB, b *Backend, cfg model.Config, o train.ProgramOptions, use func(*train.Stepper, train.Batch)) {
+func withStepper(t testing.TB, b backend.Backend, cfg model.Config, o train.ProgramOptions, use func(*train.Stepper, train.Batch)) {
 	t.Helper()
 	programs, err := train.StepperPrograms(cfg, o, 1)
 	require.NoError(t, err)

@@ -35,19 +35,45 @@ type place struct {
 
 // NewStore makes room for variables, all zero. It is a *MemoryError if they do not fit.
 func (b *Backend) NewStore(vars []graph.Var) (backend.Store, error) {
+	return b.NewHostStore(vars, func(graph.Var) bool { return false })
+}
+
+var _ backend.HostStorer = (*Backend)(nil)
+
+// HostMemory is what the host's memory has for variables. Where the device has no memory of its own there is none: all variables are there.
+func (b *Backend) HostMemory() (int64, error) {
+	if len(b.memory.types[onHost]) == 0 {
+		return 0, fmt.Errorf("%s lists no memory beside its own that kernels may use", b.caps.name)
+	}
+	return b.memory.available(onHost), nil
+}
+
+// NewHostStore is NewStore with some variables in the host's memory.
+func (b *Backend) NewHostStore(vars []graph.Var, isHost func(v graph.Var) bool) (backend.Store, error) {
 	if err := b.usable(); err != nil {
 		return nil, err
 	}
-	var need int64
+	need := map[memoryClass]int64{}
+	classOf := func(v graph.Var) memoryClass {
+		if isHost(v) {
+			return onHost
+		}
+		return onDevice
+	}
 	for _, v := range vars {
-		need += int64(b.memory.round(uint64(storageBytes(v.Bytes()))))
+		need[classOf(v)] += int64(b.memory.round(uint64(storageBytes(v.Bytes()))))
 	}
 	what := fmt.Sprintf("a store of %d variables", len(vars))
-	if err := b.memory.reserve(what, onDevice, need); err != nil {
-		return nil, err
+	for _, class := range []memoryClass{onDevice, onHost} {
+		if need[class] == 0 {
+			continue
+		}
+		if err := b.memory.reserve(what+" in "+class.String(), class, need[class]); err != nil {
+			return nil, err
+		}
 	}
 	s := &Store{b: b, vars: append([]graph.Var(nil), vars...), places: map[string]place{}}
-	if err := s.allocate(); err != nil {
+	if err := s.allocate(classOf); err != nil {
 		s.free()
 		return nil, b.said(err)
 	}
@@ -55,13 +81,13 @@ func (b *Backend) NewStore(vars []graph.Var) (backend.Store, error) {
 	return s, b.said(nil)
 }
 
-func (s *Store) allocate() error {
+func (s *Store) allocate(classOf func(v graph.Var) memoryClass) error {
 	var zero []vkx.BufferRange
 	for _, v := range s.vars {
 		if _, twice := s.places[v.Name]; twice {
 			return fmt.Errorf("vulkan: the store has two variables named %q", v.Name)
 		}
-		a, err := s.b.memory.allocate(fmt.Sprintf("variable %q", v.Name), onDevice, int64(storageBytes(v.Bytes())))
+		a, err := s.b.memory.allocate(fmt.Sprintf("variable %q", v.Name), classOf(v), int64(storageBytes(v.Bytes())))
 		if err != nil {
 			return err
 		}
@@ -93,7 +119,9 @@ func (s *Store) DeviceBytes() int64 {
 	defer s.mu.Unlock()
 	var n int64
 	for _, p := range s.places {
-		n += int64(p.a.size)
+		if p.a.block.class == onDevice {
+			n += int64(p.a.size)
+		}
 	}
 	return n
 }

@@ -168,6 +168,13 @@ func writeVulkan(w io.Writer, d *vulkan.DeviceInfo) {
 		heaps = append(heaps, "unified")
 	}
 	detail(w, "memory", strings.Join(heaps, ", "))
+	moments := "on the device alone: it has no other memory"
+	for _, h := range d.Heaps {
+		if !h.DeviceLocal {
+			moments = fmt.Sprintf("on the device, or in the host's %s (--moments host)", size(h.Bytes))
+		}
+	}
+	detail(w, "moments", moments)
 	l, f := d.Limits, d.Features
 	detail(w, "limits", fmt.Sprintf("%d invocations, %s shared, %d buffers of %s, allocations of %s, %d B push constants",
 		l.Invocations, size(int64(l.Shared)), l.Bindings, size(l.BindBytes), size(l.AllocBytes), l.PushBytes))

@@ -30,6 +30,7 @@ var planConfigFlags = []configFlag{
 	{"preset", "model.preset", "model `NAME`: nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b or one of the bench presets"},
 	{"batch", "batch", "`B` sequences in a micro-batch"},
 	{"seq", "seq_len", "sequences of `T` tokens"},
+	{"moments", "moments", "`WHERE` AdamW's moments are: device, or host, in the host's memory, for a card that has little (slower)"},
 	{"device", "device", "`DEVICE` to plan for: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists"},
 }
 
@@ -227,7 +228,7 @@ func writePlan(w io.Writer, p planJSON, upTo bool) {
 			fits = map[bool]string{false: "no", true: "yes"}[*r.Fits]
 		}
 		cells := []string{
-			string(r.Recompute), r.Precision, fmt.Sprint(r.Nodes), fmt.Sprintf("%.4g", float64(r.FLOPs)/1e9), size(m.Params), size(m.Moments), size(m.Accumulators),
+			string(r.Recompute), r.Precision, fmt.Sprint(r.Nodes), fmt.Sprintf("%.4g", float64(r.FLOPs)/1e9), size(m.Params), moments(m), size(m.Accumulators),
 			size(m.Arena), size(m.Inputs), size(r.Total), fits,
 		}
 		if measured {
@@ -236,4 +237,12 @@ func writePlan(w io.Writer, p planJSON, upTo bool) {
 		t.add(cells...)
 	}
 	t.write(w)
+}
+
+// moments is how much AdamW's moments are, and where, if that is not the device.
+func moments(m train.Memory) string {
+	if m.Host > 0 {
+		return size(m.Host) + " host"
+	}
+	return size(m.Moments)
 }
