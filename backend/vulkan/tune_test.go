@@ -34,8 +34,9 @@ func openTuned(t *testing.T, dir string, times map[string]float64, opts Options)
 	if opts.Tuning == nil {
 		opts.Tuning = &Tuning{Conform: func(backend.Backend, *graph.Node) error { return nil }, Measure: true, Software: true}
 	}
-	opts.CacheDir = dir
+	opts.CacheDir, opts.Limits = dir, "invocations=128" // fewer kernels: drivers on the CPU take seconds to compile some
 	b := openTest(t, opts)
+	b.tuner.budget = time.Hour
 	measured := &[]string{}
 	b.tuner.seconds = func(e *Executable) (float64, error) {
 		name := kernelOf(b, e)
@@ -54,7 +55,7 @@ func openTuned(t *testing.T, dir string, times map[string]float64, opts Options)
 func kernelOf(b *Backend, e *Executable) string {
 	n := e.program.Nodes()[0]
 	l := e.launches[0]
-	if l.kernel == "fill" {
+	if strings.HasPrefix(l.kernel, "fill") {
 		return "wrong"
 	}
 	for _, c := range b.caps.matMulCandidates(n, b.caps.ruleForMatMul(n)) {
@@ -139,7 +140,6 @@ func TestTheWrongKernelIsNotChosen(t *testing.T) {
 		return nil // the kit is long, and others hold the real kernels against it
 	}}
 	b, _ := openTuned(t, t.TempDir(), map[string]float64{"wrong": 1e-6, "matmul_tile_32": 1e-3, "matmul_tile_32~1": 1e-3}, Options{Tuning: tuning})
-	b.tuner.budget = time.Hour
 	real := b.lower
 	b.lower = func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		if n.Op != graph.OpMatMul || d.chosen == nil {
@@ -196,6 +196,9 @@ func TestTuningFiles(t *testing.T) {
 		require.False(t, ok, name)
 	}
 	for _, c := range matMulAll()[:4] {
+		if !b.caps.has(c.name) {
+			continue
+		}
 		for _, parts := range []int{1, 2, 16} {
 			got, ok := b.caps.matMulNamed(product(graph.F32, 10, 10, 10), matMulChoice{c, parts}.String())
 			require.True(t, ok && got == matMulChoice{c, parts}, "%v", got)
