@@ -371,6 +371,17 @@ func TestDevices(t *testing.T) {
 	require.NotEmpty(t, list.Auto.Device)
 	require.NotEmpty(t, list.Auto.Why)
 	require.Equal(t, "cpu", list.CPU.Kind)
+
+	if len(list.Vulkan) > 0 && list.Vulkan[0].Unusable == "" {
+		t.Setenv("XDG_CACHE_HOME", t.TempDir())
+		_, out, _ = vktrain("devices", "--no-coopmat")
+		require.Contains(t, out, "self-test  not run yet")
+		status, out, errs = vktrain("devices", "--test")
+		require.Zero(t, status, errs)
+		require.Contains(t, out, "self-test  passed")
+		_, out, _ = vktrain("devices")
+		require.Contains(t, out, "self-test  passed", "what was found is kept")
+	}
 }
 
 func TestHelp(t *testing.T) {
