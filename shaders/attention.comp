@@ -4,17 +4,21 @@
 //! kernel attention_16 TILE=16 STATS=0
 //! kernel attention_stats TILE=32 STATS=1
 //! kernel attention_stats_16 TILE=16 STATS=1
+//! kernel attention_narrow TILE=32 STATS=0 NARROW=1
+//! kernel attention_narrow_16 TILE=16 STATS=0 NARROW=1
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#define FORMATS_ID 3
 #include "common.glsl"
+#include "storage.glsl"
 #include "math.glsl"
 #include "attention.glsl"
 
-layout(binding = 0) readonly buffer B0 { float q[]; };
-layout(binding = 1) readonly buffer B1 { float k[]; };
-layout(binding = 2) readonly buffer B2 { float v[]; };
+layout(binding = 0) readonly buffer B0 { WORD q[]; };
+layout(binding = 1) readonly buffer B1 { WORD k[]; };
+layout(binding = 2) readonly buffer B2 { WORD v[]; };
 layout(binding = 3) readonly buffer B3 { float scale_operand[]; };
-layout(binding = 4) writeonly buffer B4 { float o[]; };
+layout(binding = 4) writeonly buffer B4 { WORD o[]; };
 layout(binding = 5) writeonly buffer B5 { float lse[]; };
 #if STATS
 layout(binding = 6) writeonly buffer B6 { float largest[]; };
@@ -30,12 +34,12 @@ shared vec4 terms[THREADS];
 
 #define ADD_VALUES(c) \
   if (c > 0) barrier(); \
-  LOAD(right, v, kv_base + key * kv_stride, kv_stride, key, c) \
+  LOAD(right, v, 2, kv_base + key * kv_stride, kv_stride, key, c) \
   barrier(); \
   [[unroll]] for (uint i = 0; i < 4; i++) acc[c][i] *= fade[i]; \
   if (col * 4 < WIDTH) ACCUMULATE_QUERIES(acc[c], weights, diagonal)
 
-#define STORE_OUTPUT(c) STORE(o, acc[c], inverse, q_base, stride, first, c)
+#define STORE_OUTPUT(c) STORE(o, 3, acc[c], inverse, q_base, stride, first, c)
 
 void main() {
   uint group = group_index();
@@ -65,8 +69,8 @@ void main() {
     [[unroll]] for (uint j = 0; j < COLUMNS; j++) s[j] = vec4(0.0);
     [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
       barrier();
-      if (HEAD_DIM > CHUNK || key == 0) LOAD(left, q, q_base, stride, first, c)
-      LOAD(right, k, kv_base + key * kv_stride, kv_stride, key, c)
+      if (HEAD_DIM > CHUNK || key == 0) LOAD(left, q, 0, q_base, stride, first, c)
+      LOAD(right, k, 1, kv_base + key * kv_stride, kv_stride, key, c)
       barrier();
       product(s, c);
     }

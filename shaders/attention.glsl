@@ -35,15 +35,26 @@ uint tid = gl_LocalInvocationIndex;
 uint row4 = tid / 16; // the thread's rows are 4 * row4 + 0..3
 uint col = tid % 16;
 
+// An E in shared memory, at element d of a row.
+#ifdef NARROW
+#define SET(row, d, v) \
+  row[(d) % 4] = (v).x; \
+  row[(d) % 4 + 1] = (v).y;
+#define AT(row, d) vec2(row[(d) % 4], row[(d) % 4 + 1])
+#else
+#define SET(row, d, v) row[(d) % 4] = v;
+#define AT(row, d) row[(d) % 4]
+#endif
+
 // Loads a chunk of TILE rows of a tensor (B, T, heads, HEAD_DIM), zero past its ends; `base` is the element where the first row starts.
-#define LOAD(dst, src, base, stride, first, chunk) \
-  [[dont_unroll]] for (uint i_ = tid; i_ < TILE * WIDTH; i_ += THREADS) { \
-    uint r_ = i_ / WIDTH; \
-    uint d_ = i_ % WIDTH; \
+#define LOAD(dst, src, operand, base, stride, first, chunk) \
+  [[dont_unroll]] for (uint i_ = tid; i_ < TILE * WIDTH / PER_E; i_ += THREADS) { \
+    uint r_ = i_ / (WIDTH / PER_E); \
+    uint d_ = i_ % (WIDTH / PER_E) * PER_E; \
     uint e_ = (chunk) * CHUNK + d_; \
-    float v_ = 0.0; \
-    if ((first) + r_ < positions && e_ < HEAD_DIM) v_ = src[(base) + r_ * (stride) + e_]; \
-    dst[r_ * STRIDE + d_ / 4][d_ % 4] = v_; \
+    E v_ = E(0.0); \
+    if ((first) + r_ < positions && e_ < HEAD_DIM) v_ = GET(src, operand, ((base) + r_ * (stride) + e_) / PER_E); \
+    SET(dst[r_ * STRIDE + d_ / 4], d_, v_) \
   }
 
 void product(inout vec4 s[COLUMNS], uint chunk) {
@@ -101,15 +112,16 @@ vec4 soft_cap(vec4 s, out vec4 slope) {
   }
 
 // Writes a chunk of every thread's four rows of a tensor, times a factor of each, through shared memory.
-#define STORE(dst, acc, factor, base, stride, first, chunk) \
+#define STORE(dst, operand, acc, factor, base, stride, first, chunk) \
   barrier(); \
   [[unroll]] for (uint i_ = 0; i_ < 4; i_++) left[(row4 * 4 + i_) * STRIDE + col] = acc[i_] * (factor)[i_]; \
   barrier(); \
-  [[dont_unroll]] for (uint i_ = tid; i_ < TILE * WIDTH; i_ += THREADS) { \
-    uint r_ = i_ / WIDTH; \
-    uint d_ = i_ % WIDTH; \
+  [[dont_unroll]] for (uint i_ = tid; i_ < TILE * WIDTH / PER_E; i_ += THREADS) { \
+    uint r_ = i_ / (WIDTH / PER_E); \
+    uint d_ = i_ % (WIDTH / PER_E) * PER_E; \
     uint e_ = (chunk) * CHUNK + d_; \
-    if ((first) + r_ < positions && e_ < HEAD_DIM) dst[(base) + r_ * (stride) + e_] = left[r_ * STRIDE + d_ / 4][d_ % 4]; \
+    if ((first) + r_ < positions && e_ < HEAD_DIM) \
+      PUT(dst, operand, ((base) + r_ * (stride) + e_) / PER_E, AT(left[r_ * STRIDE + d_ / 4], d_)) \
   }
 
 // Written out, not a loop, so that accumulators have constant indices and stay in registers; a driver drops what HEAD_DIM does not need.

@@ -6,21 +6,27 @@
 //! kernel attention_grad_kv_128 TILE=32 HELD=2
 //! kernel attention_grad_kv_64_16 TILE=16 HELD=1
 //! kernel attention_grad_kv_128_16 TILE=16 HELD=2
+//! kernel attention_grad_kv_64_narrow TILE=32 HELD=1 NARROW=1
+//! kernel attention_grad_kv_128_narrow TILE=32 HELD=2 NARROW=1
+//! kernel attention_grad_kv_64_narrow_16 TILE=16 HELD=1 NARROW=1
+//! kernel attention_grad_kv_128_narrow_16 TILE=16 HELD=2 NARROW=1
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#define FORMATS_ID 3
 #include "common.glsl"
+#include "storage.glsl"
 #include "math.glsl"
 #include "attention.glsl"
 
-layout(binding = 0) readonly buffer B0 { float dout[]; };
-layout(binding = 1) readonly buffer B1 { float q[]; };
-layout(binding = 2) readonly buffer B2 { float k[]; };
-layout(binding = 3) readonly buffer B3 { float v[]; };
+layout(binding = 0) readonly buffer B0 { WORD dout[]; };
+layout(binding = 1) readonly buffer B1 { WORD q[]; };
+layout(binding = 2) readonly buffer B2 { WORD k[]; };
+layout(binding = 3) readonly buffer B3 { WORD v[]; };
 layout(binding = 4) readonly buffer B4 { float lse[]; };
 layout(binding = 5) readonly buffer B5 { float scale_operand[]; };
 layout(binding = 6) readonly buffer B6 { float delta[]; };
-layout(binding = 7) writeonly buffer B7 { float dk[]; };
-layout(binding = 8) writeonly buffer B8 { float dv[]; };
+layout(binding = 7) writeonly buffer B7 { WORD dk[]; };
+layout(binding = 8) writeonly buffer B8 { WORD dv[]; };
 
 shared vec4 probs[TILE * WEIGHTS];
 shared vec4 slopes[TILE * WEIGHTS];
@@ -31,18 +37,18 @@ const uint PARTS = (HEAD_DIM + HELD * CHUNK - 1) / (HELD * CHUNK); // groups of 
 #define ADD_QUERIES(c) \
   if (HEAD_DIM > CHUNK) { \
     if (c > 0) barrier(); \
-    LOAD(right, dout, q_base, stride, query, first_chunk + c) \
+    LOAD(right, dout, 0, q_base, stride, query, first_chunk + c) \
     barrier(); \
   } \
   if (col * 4 < WIDTH) ACCUMULATE_KEYS(acc_v[c], probs, diagonal) \
   barrier(); \
-  LOAD(right, q, q_base, stride, query, first_chunk + c) \
+  LOAD(right, q, 1, q_base, stride, query, first_chunk + c) \
   barrier(); \
   if (col * 4 < WIDTH) ACCUMULATE_KEYS(acc_k[c], slopes, diagonal)
 
 #define STORE_DK_DV(c) \
-  STORE(dk, acc_k[c], vec4(scale), kv_base, kv_stride, first, first_chunk + c) \
-  STORE(dv, acc_v[c], vec4(1.0), kv_base, kv_stride, first, first_chunk + c)
+  STORE(dk, 4, acc_k[c], vec4(scale), kv_base, kv_stride, first, first_chunk + c) \
+  STORE(dv, 5, acc_v[c], vec4(1.0), kv_base, kv_stride, first, first_chunk + c)
 
 void main() {
   if (group_index() >= count * PARTS) return;
@@ -73,15 +79,15 @@ void main() {
     [[unroll]] for (uint j = 0; j < COLUMNS; j++) s[j] = dp[j] = vec4(0.0);
     [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
       barrier();
-      LOAD(left, k, kv_base, kv_stride, first, c)
-      LOAD(right, q, q_base, stride, query, c)
+      LOAD(left, k, 2, kv_base, kv_stride, first, c)
+      LOAD(right, q, 1, q_base, stride, query, c)
       barrier();
       product(s, c);
     }
     [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
       barrier();
-      LOAD(left, v, kv_base, kv_stride, first, c)
-      LOAD(right, dout, q_base, stride, query, c)
+      LOAD(left, v, 3, kv_base, kv_stride, first, c)
+      LOAD(right, dout, 0, q_base, stride, query, c)
       barrier();
       product(dp, c);
     }

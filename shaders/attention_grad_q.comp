@@ -1,20 +1,24 @@
 // The second pass of attention_grad: dq, and each row's gradient of the scale. A group has TILE queries of one head and goes over its keys.
 //! kernel attention_grad_q TILE=32
 //! kernel attention_grad_q_16 TILE=16
+//! kernel attention_grad_q_narrow TILE=32 NARROW=1
+//! kernel attention_grad_q_narrow_16 TILE=16 NARROW=1
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#define FORMATS_ID 3
 #include "common.glsl"
+#include "storage.glsl"
 #include "math.glsl"
 #include "attention.glsl"
 
-layout(binding = 0) readonly buffer B0 { float dout[]; };
-layout(binding = 1) readonly buffer B1 { float q[]; };
-layout(binding = 2) readonly buffer B2 { float k[]; };
-layout(binding = 3) readonly buffer B3 { float v[]; };
+layout(binding = 0) readonly buffer B0 { WORD dout[]; };
+layout(binding = 1) readonly buffer B1 { WORD q[]; };
+layout(binding = 2) readonly buffer B2 { WORD k[]; };
+layout(binding = 3) readonly buffer B3 { WORD v[]; };
 layout(binding = 4) readonly buffer B4 { float lse[]; };
 layout(binding = 5) readonly buffer B5 { float scale_operand[]; };
 layout(binding = 6) readonly buffer B6 { float delta[]; };
-layout(binding = 7) writeonly buffer B7 { float dq[]; };
+layout(binding = 7) writeonly buffer B7 { WORD dq[]; };
 layout(binding = 8) writeonly buffer B8 { float dscale_rows[]; };
 
 shared vec4 weights[TILE * WEIGHTS];
@@ -23,12 +27,12 @@ shared vec4 weights[TILE * WEIGHTS];
 #define ADD_KEYS(c) \
   if (HEAD_DIM > CHUNK) { \
     if (c > 0) barrier(); \
-    LOAD(right, k, key_base, kv_stride, key, c) \
+    LOAD(right, k, 2, key_base, kv_stride, key, c) \
     barrier(); \
   } \
   if (col * 4 < WIDTH) ACCUMULATE_QUERIES(acc[c], weights, diagonal)
 
-#define STORE_DQ(c) STORE(dq, acc[c], vec4(scale), q_base, stride, first, c)
+#define STORE_DQ(c) STORE(dq, 4, acc[c], vec4(scale), q_base, stride, first, c)
 
 void main() {
   uint group = group_index();
@@ -63,15 +67,15 @@ void main() {
     [[unroll]] for (uint j = 0; j < COLUMNS; j++) dp[j] = s[j] = vec4(0.0);
     [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
       barrier();
-      LOAD(left, dout, q_base, stride, first, c)
-      LOAD(right, v, key_base, kv_stride, key, c)
+      LOAD(left, dout, 0, q_base, stride, first, c)
+      LOAD(right, v, 3, key_base, kv_stride, key, c)
       barrier();
       product(dp, c);
     }
     [[dont_unroll]] for (uint c = 0; c * CHUNK < HEAD_DIM; c++) {
       barrier();
-      LOAD(left, q, q_base, stride, first, c)
-      LOAD(right, k, key_base, kv_stride, key, c)
+      LOAD(left, q, 1, q_base, stride, first, c)
+      LOAD(right, k, 2, key_base, kv_stride, key, c)
       barrier();
       product(s, c);
     }

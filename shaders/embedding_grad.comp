@@ -4,9 +4,13 @@
 // hits, and adds those rows of dy: each element of the table is only ever touched by one thread, so no atomics on floats are needed.
 //! kernel embedding_grad
 //! kernel embedding_grad_128 THREADS=128
+//! kernel embedding_grad_narrow NARROW=1
+//! kernel embedding_grad_narrow_128 NARROW=1 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#define FORMATS_ID 1
 #include "common.glsl"
+#include "storage.glsl"
 
 layout(local_size_x = THREADS) in;
 layout(constant_id = 0) const bool HAS_ADDEND = false; // the addend is dtable itself
@@ -20,7 +24,7 @@ layout(push_constant) uniform Push {
 };
 
 layout(binding = 0) readonly buffer B0 { uint tokens[]; };
-layout(binding = 1) readonly buffer B1 { float dy[]; };
+layout(binding = 1) readonly buffer B1 { WORD dy[]; };
 layout(binding = 2) buffer B2 { float dtable[]; };
 
 const uint MAX_ROWS = 16;
@@ -58,7 +62,7 @@ void main() {
       float sum = dtable[at];
       for (uint w = 0; w < WORDS; w++)
         for (uint bits = hits[row * WORDS + w]; bits != 0u; bits &= bits - 1u)
-          sum += dy[(block + w * 32 + uint(findLSB(bits))) * dim + column];
+          sum += GET1(dy, 0, (block + w * 32 + uint(findLSB(bits))) * dim + column);
       dtable[at] = sum;
     }
   }

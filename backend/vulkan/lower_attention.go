@@ -16,17 +16,19 @@ type attentionPush struct {
 	ScaleValue, Cap                         float32
 }
 
-// attention is a pass with `parts` workgroups for each tile of each of so many heads of the batch.
-func (d *deviceCaps) attention(kernel string, n *graph.Node, q, scale *graph.Value, heads, parts int, bind ...*graph.Value) dispatch {
+// attention is a pass with `parts` workgroups for each tile of each of so many heads of the batch. Of what it binds, those of activations are numbered in
+// order.
+func (d *deviceCaps) attention(kernel string, n *graph.Node, q, scale *graph.Value, heads, parts int, activations []*graph.Value, bind ...*graph.Value) dispatch {
 	at := graph.AttrOf[graph.AttentionAttr](n)
 	batch, positions := q.Shape()[0], q.Shape()[1]
 	tiles := ceilDiv(positions, d.attentionTile())
 	count := batch * heads * tiles
+	kernel, spec := forFormats(n, kernel, []uint32{uint32(at.HeadDim), flag(at.SoftCap != 0), flag(scale != nil)}, activations...)
 	if d.attentionTile() == 16 {
 		kernel += "_16"
 	}
 	return dispatch{
-		kernel: kernel, spec: []uint32{uint32(at.HeadDim), flag(at.SoftCap != 0), flag(scale != nil)},
+		kernel: kernel, spec: spec,
 		push: attentionPush{
 			uint32(positions), uint32(at.Heads), uint32(at.KVHeads), uint32(tiles), uint32(count), float32(at.Scale), at.SoftCap,
 		},
@@ -54,7 +56,7 @@ func lowerAttention(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	if top, entropy := n.Out[2], n.Out[3]; top != nil {
 		kernel, bind = "attention_stats", append(bind, top, entropy)
 	}
-	return []dispatch{d.attention(kernel, n, q, scale, heads, 1, bind...)}, nil
+	return []dispatch{d.attention(kernel, n, q, scale, heads, 1, []*graph.Value{q, k, v, o}, bind...)}, nil
 }
 
 type attentionDeltaPush struct{ RowCount, N, Heads, Positions uint32 }
@@ -68,18 +70,20 @@ func lowerAttentionGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	do, q, k, v, o, lse, scale := n.In[0], n.In[1], n.In[2], n.In[3], n.In[4], n.In[5], n.In[6]
 	dq, dk, dv, delta, dscale := n.Out[0], n.Out[1], n.Out[2], n.Out[3], n.Out[4]
 	rows := delta.Elems()
-	lanes := d.rowLanes(at.HeadDim)
+	lanes := d.rowLanes(at.HeadDim / perThread(n))
+	kernel, spec := forFormats(n, "attention_delta", []uint32{uint32(lanes)}, do, o)
 	first := dispatch{
-		kernel: "attention_delta", spec: []uint32{uint32(lanes)},
+		kernel: kernel, spec: spec,
 		push: attentionDeltaPush{uint32(rows), uint32(at.HeadDim), uint32(at.Heads), uint32(q.Shape()[1])},
 		bind: []*graph.Value{do, o, delta}, groups: d.grid(ceilDiv(rows, d.threads()/lanes)),
 	}
-	second := d.attention("attention_grad_q", n, q, scale, at.Heads, 1, do, q, k, v, lse, scale, delta, dq, dscale)
+	second := d.attention("attention_grad_q", n, q, scale, at.Heads, 1, []*graph.Value{do, q, k, v, dq}, do, q, k, v, lse, scale, delta, dq, dscale)
 	second.barrier = true
-	kernel, parts := "attention_grad_kv_64", 1
+	parts := 1
+	kernel = "attention_grad_kv_64"
 	if at.HeadDim > 64 {
 		kernel, parts = "attention_grad_kv_128", ceilDiv(at.HeadDim, 128)
 	}
-	third := d.attention(kernel, n, q, scale, at.KVHeads, parts, do, q, k, v, lse, scale, delta, dk, dv)
+	third := d.attention(kernel, n, q, scale, at.KVHeads, parts, []*graph.Value{do, q, k, v, dk, dv}, do, q, k, v, lse, scale, delta, dk, dv)
 	return []dispatch{first, second, third}, nil
 }

@@ -12,10 +12,11 @@ func lowerEmbedding(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 func (d *deviceCaps) embedding(n *graph.Node, rows *graph.Value, first int) dispatch {
 	table, y := n.In[0], n.Out[0]
 	vocab, dim := table.Shape()[0], table.Shape()[1]
+	kernel, spec := forFormats(n, "embedding", nil, table, y)
 	return dispatch{
-		kernel: "embedding",
-		push:   embeddingPush{uint32(y.Elems()), uint32(dim), uint32(vocab), uint32(first), uint32(rows.Shape()[0])},
-		bind:   []*graph.Value{rows, n.In[1], y}, groups: d.grid(ceilDiv(y.Elems(), d.threads())),
+		kernel: kernel, spec: spec,
+		push: embeddingPush{uint32(y.Elems()), uint32(dim), uint32(vocab), uint32(first), uint32(rows.Shape()[0])},
+		bind: []*graph.Value{rows, n.In[1], y}, groups: d.grid(ceilDiv(y.Elems()/perThread(n), d.threads())),
 	}
 }
 
@@ -32,8 +33,9 @@ func (d *deviceCaps) embeddingGrad(n *graph.Node, dtable *graph.Value, first int
 	// Each workgroup reads all tokens: many rows of a large table a workgroup, one of a small table, which has few.
 	rows := min(max(vocab/1024, 1), 16)
 	blocks := ceilDiv(dim, d.threads())
+	kernel, spec := forFormats(n, "embedding_grad", []uint32{flag(addend != nil)}, dy)
 	return dispatch{
-		kernel: "embedding_grad", spec: []uint32{flag(addend != nil)},
+		kernel: kernel, spec: spec,
 		push: embeddingGradPush{uint32(tokens.Elems()), uint32(dim), uint32(vocab), uint32(first), uint32(rows), uint32(blocks)},
 		bind: []*graph.Value{tokens, dy, dtable}, groups: d.grid(ceilDiv(vocab, rows) * blocks),
 	}

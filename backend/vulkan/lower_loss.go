@@ -25,8 +25,9 @@ func lowerCrossEntropy(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	shape := n.In[0].Shape()
 	lanes := d.rowLanes(shape.Last())
 	bind := append(append([]*graph.Value{}, n.In...), n.Out...)
+	kernel, spec := forFormats(n, n.Op.String(), []uint32{uint32(lanes)}, n.In[0], n.Out[0])
 	return []dispatch{{
-		kernel: n.Op.String(), spec: []uint32{uint32(lanes)},
+		kernel: kernel, spec: spec,
 		push: crossEntropyPush{uint32(shape.Rows()), uint32(shape.Last()), graph.AttrOf[graph.CrossEntropyAttr](n).ZLoss},
 		bind: bind, groups: d.grid(ceilDiv(shape.Rows(), d.threads()/lanes)),
 	}}, nil

@@ -14,12 +14,13 @@ type normPush struct {
 func lowerNorm(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	x, gain, addend, y := n.In[0], n.In[1], n.In[2], n.Out[0]
 	rows, length := x.Shape().Rows(), x.Shape().Last()
-	lanes := d.rowLanes(length)
+	lanes := d.rowLanes(length / perThread(n))
+	spec := []uint32{uint32(lanes), flag(n.Op == graph.OpLayerNorm), flag(gain != nil), flag(addend != nil)}
+	kernel, spec := forFormats(n, "norm", spec, x, addend, y)
 	return []dispatch{{
-		kernel: "norm",
-		spec:   []uint32{uint32(lanes), flag(n.Op == graph.OpLayerNorm), flag(gain != nil), flag(addend != nil)},
-		push:   normPush{uint32(rows), uint32(length), 1 / float32(length), graph.AttrOf[graph.NormAttr](n).Eps},
-		bind:   []*graph.Value{x, gain, addend, y}, groups: d.grid(ceilDiv(rows, d.threads()/lanes)),
+		kernel: kernel, spec: spec,
+		push: normPush{uint32(rows), uint32(length), 1 / float32(length), graph.AttrOf[graph.NormAttr](n).Eps},
+		bind: []*graph.Value{x, gain, addend, y}, groups: d.grid(ceilDiv(rows, d.threads()/lanes)),
 	}}, nil
 }
 
@@ -35,7 +36,7 @@ func lowerNormGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	dy, x, gain, addend, dx, dgain := n.In[0], n.In[1], n.In[2], n.In[3], n.Out[0], n.Out[1]
 	rows, length := x.Shape().Rows(), x.Shape().Last()
 	// A longer row than a lane can keep column sums of must have the workgroup to itself.
-	lanes := max(d.rowLanes(length), d.lanesFor(length, normGradKept))
+	lanes := max(d.rowLanes(length/perThread(n)), d.lanesFor(length, normGradKept))
 	span := d.threads() / lanes
 	if gain != nil {
 		span = partRows(rows, dgain)
@@ -43,11 +44,12 @@ func lowerNormGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	if err := d.checkLoops(n, ceilDiv(span, d.threads()/lanes)*(5*ceilDiv(length, lanes)+60)); err != nil {
 		return nil, err
 	}
+	spec := []uint32{uint32(lanes), flag(n.Op == graph.OpLayerNormGrad), flag(gain != nil), flag(addend != nil)}
+	kernel, spec := forFormats(n, "norm_grad", spec, dy, x, addend, dx)
 	return []dispatch{{
-		kernel: "norm_grad",
-		spec:   []uint32{uint32(lanes), flag(n.Op == graph.OpLayerNormGrad), flag(gain != nil), flag(addend != nil)},
-		push:   normGradPush{uint32(rows), uint32(length), uint32(span), 1 / float32(length), graph.AttrOf[graph.NormAttr](n).Eps},
-		bind:   []*graph.Value{dy, x, gain, addend, dx, dgain}, groups: d.grid(ceilDiv(rows, span)),
+		kernel: kernel, spec: spec,
+		push: normGradPush{uint32(rows), uint32(length), uint32(span), 1 / float32(length), graph.AttrOf[graph.NormAttr](n).Eps},
+		bind: []*graph.Value{dy, x, gain, addend, dx, dgain}, groups: d.grid(ceilDiv(rows, span)),
 	}}, nil
 }
 
@@ -123,8 +125,9 @@ func lowerQKNormRoPE(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	rows := x.Elems() / at.HeadDim
 	lanes := d.lanesFor(at.HeadDim, 4)
 	span := ropeSpan(rows, d.threads()/lanes)
+	kernel, spec := forFormats(n, "qk_norm_rope", []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, x, y)
 	return []dispatch{{
-		kernel: "qk_norm_rope", spec: []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, push: newQKNormPush(x, at, span),
+		kernel: kernel, spec: spec, push: newQKNormPush(x, at, span),
 		bind: []*graph.Value{x, gain, y}, groups: d.grid(ceilDiv(rows, span)),
 	}}, nil
 }
@@ -144,8 +147,9 @@ func lowerQKNormRoPEGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	if err := d.checkLoops(n, ceilDiv(span, d.threads()/lanes)*60); err != nil {
 		return nil, err
 	}
+	kernel, spec := forFormats(n, "qk_norm_rope_grad", []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, dy, x, dx)
 	return []dispatch{{
-		kernel: "qk_norm_rope_grad", spec: []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, push: newQKNormPush(x, at, span),
+		kernel: kernel, spec: spec, push: newQKNormPush(x, at, span),
 		bind: []*graph.Value{dy, x, gain, dx, dgain}, groups: d.grid(ceilDiv(rows, span)),
 	}}, nil
 }

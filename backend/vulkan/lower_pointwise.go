@@ -21,7 +21,8 @@ func lowerPointwise(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		value = a.Value
 	}
 	bind := append(append([]*graph.Value{}, n.In...), n.Out...)
-	return []dispatch{d.pointwise(n.Op.String(), n.Out[0].Elems(), value, nil, bind)}, nil
+	kernel, spec := forFormats(n, n.Op.String(), nil, bind...)
+	return []dispatch{d.pointwise(kernel, n.Out[0].Elems()/perThread(n), value, spec, bind)}, nil
 }
 
 func (d *deviceCaps) pointwise(kernel string, count int, value float32, spec []uint32, bind []*graph.Value) dispatch {

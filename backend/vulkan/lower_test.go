@@ -48,46 +48,52 @@ func everyOp(t *testing.T) *graph.Program {
 		}
 		loss = b.Add(loss, s, nil)
 	}
-	add(b.RMSNorm(x, gain, x, 1e-6))
-	add(b.LayerNorm(x, nil, nil, 1e-6))
-	for _, dim := range []int{24, 96} {
-		for _, norm := range []graph.QKNorm{graph.QKNone, graph.QKRMS, graph.QKLayerNorm, graph.QKL2} {
-			at := graph.QKNormRoPEAttr{Norm: norm, Heads: 96 / dim, HeadDim: dim, Eps: 1e-6, Theta: 1e4}
-			var g *graph.Value
-			if norm == graph.QKRMS {
-				g = b.View(gain, 0, dim)
+	wide := x
+	for _, x := range []*graph.Value{wide, b.EmbeddingAs(table, tokens, graph.BF16)} {
+		add(b.RMSNorm(x, gain, x, 1e-6))
+		add(b.LayerNorm(x, nil, nil, 1e-6))
+		for _, dim := range []int{24, 96} {
+			for _, norm := range []graph.QKNorm{graph.QKNone, graph.QKRMS, graph.QKLayerNorm, graph.QKL2} {
+				at := graph.QKNormRoPEAttr{Norm: norm, Heads: 96 / dim, HeadDim: dim, Eps: 1e-6, Theta: 1e4}
+				var g *graph.Value
+				if norm == graph.QKRMS {
+					g = b.View(gain, 0, dim)
+				}
+				q := b.QKNormRoPE(x, g, at)
+				o, _ := b.Attention(q, q, x, one, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, SoftCap: 5})
+				add(o)
+				o, _ = b.Attention(q, x, x, nil, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, Scale: 0.1})
+				add(o)
+				o, _, _, _ = b.AttentionStats(q, q, x, nil, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, Scale: 0.1})
+				add(o)
 			}
-			q := b.QKNormRoPE(x, g, at)
-			o, _ := b.Attention(q, q, x, one, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, SoftCap: 5})
-			add(o)
-			o, _ = b.Attention(q, x, x, nil, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, Scale: 0.1})
-			add(o)
-			o, _, _, _ = b.AttentionStats(q, q, x, nil, graph.AttentionAttr{Heads: at.Heads, KVHeads: at.Heads, HeadDim: dim, Scale: 0.1})
-			add(o)
 		}
+		add(b.Softmax(x))
+		add(b.SwiGLU(x, x))
+		add(b.GELU(x))
+		add(b.ReLU(x))
+		add(b.SoftCap(x, 5))
 	}
-	add(b.Softmax(x))
-	add(b.SwiGLU(x, x))
-	add(b.GELU(x))
-	add(b.ReLU(x))
-	add(b.SoftCap(x, 5))
 	for _, w := range []*graph.Value{in("w_small", 32, 96), in("w_large", 4096, 96), in("w_huge", 1<<14, 96)} {
 		add(b.Linear(x, w, nil))
 	}
 	add(b.Linear(in("few", 3, 96), in("w_many", 300, 96), nil))
-	losses, _ := b.CrossEntropy(b.Linear(x, table, nil), tokens, nil, graph.CrossEntropyAttr{ZLoss: 1e-4})
-	loss = b.Add(loss, b.Sum(losses, one), nil)
+	narrow := b.Cast(x, graph.BF16)
+	for _, x := range []*graph.Value{x, narrow} {
+		losses, _ := b.CrossEntropy(b.Linear(x, table, nil), tokens, nil, graph.CrossEntropyAttr{ZLoss: 1e-4})
+		loss = b.Add(loss, b.Sum(losses, one), nil)
+	}
 	grads, err := b.Grad(loss, one, []*graph.Value{table, gain, one}, nil)
 	require.NoError(t, err)
 	partials := b.SumSquares(grads[0], nil)
 	_, clip := b.ClipNorm(partials, one, 1)
 	p, m, v := b.Var("p", graph.F32, 4000, 96), b.Var("m", graph.F32, 4000, 96), b.Var("v", graph.F32, 4000, 96)
 	b.AdamW(p, m, v, grads[0], in("hyper", graph.HyperLen), clip, graph.AdamWAttr{Decay: 1})
-	narrow := b.Cast(x, graph.BF16)
 	add(b.RMSNorm(narrow, gain, x, 1e-6))
 	add(b.Linear(narrow, b.Cast(table, graph.F16), nil))
 	b.Output("loss", loss)
 	b.Output("fill", b.Fill(b.Temp("fill", graph.F32, 3), 1))
+	b.Output("narrow", b.Add(narrow, b.Fill(b.Temp("fill", graph.BF16, narrow.Shape()...), 1), nil))
 	b.Output("gain", grads[1])
 	b.Output("scale", grads[2])
 	b.Output("cast", b.Cast(b.Cast(b.Cast(x, graph.BF16), graph.F16), graph.F32))
@@ -213,7 +219,7 @@ func TestLaunchesFitTheirKernels(t *testing.T) {
 					added = added || w != nil && base(w) == base(v) && strings.Contains(k.Access[other], "w")
 				}
 				require.True(t, strings.Contains(k.Access[j], "w") || strings.HasPrefix(v.Name(), "delta") || contains(nodes[i].In, v) || added,
-					"%s never writes %s", k.Name, v.Name())
+					"%s never writes %s of %s", k.Name, v.Name(), nodes[i])
 			case contains(nodes[i].In, v):
 				require.Equal(t, "r", k.Access[j], "%s may write the input %s", k.Name, v.Name())
 			}

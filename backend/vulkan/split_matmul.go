@@ -143,7 +143,10 @@ func (d *deviceCaps) splitInner(n *graph.Node) ([]dispatch, error) {
 	if at.TransB {
 		roomB = graph.Spare("columns", b.DType(), cols, parts[0].to)
 	}
-	addend := n.In[2]
+	addend, sum := n.In[2], c
+	if c.DType() != graph.F32 { // it is rounded once, not after each part
+		sum = graph.Spare("sum", graph.F32, c.Shape()...)
+	}
 	for _, p := range parts {
 		k := p.to - p.from
 		var in [3]*graph.Value
@@ -160,8 +163,11 @@ func (d *deviceCaps) splitInner(n *graph.Node) ([]dispatch, error) {
 			in[1] = graph.Part(b, p.from*cols, k, cols)
 		}
 		in[2] = addend
-		s.node(&graph.Node{Op: n.Op, In: in[:], Out: []*graph.Value{c}, Attr: n.Attr}, true)
-		addend = c
+		s.node(&graph.Node{Op: n.Op, In: in[:], Out: []*graph.Value{sum}, Attr: n.Attr}, true)
+		addend = sum
+	}
+	if sum != c {
+		s.node(&graph.Node{Op: graph.OpCast, In: []*graph.Value{sum}, Out: []*graph.Value{c}}, true)
 	}
 	return s.done(n)
 }

@@ -105,6 +105,10 @@ func everyProgram(t *testing.T) []*graph.Program {
 		add(train.ApplyProgram(cfg, o))
 		add(train.EvalProgram(cfg, o))
 		add(train.LogitsProgram(cfg, o))
+		for _, storage := range []graph.DType{graph.BF16, graph.F16} {
+			o.Storage = storage
+			add(train.StepProgram(cfg, o))
+		}
 	}
 	return append(programs, unused(t))
 }
@@ -116,6 +120,8 @@ func unused(t *testing.T) *graph.Program {
 	for _, to := range []graph.DType{graph.BF16, graph.F16} {
 		b.Output(to.String(), b.Cast(b.Cast(x, to), graph.F32))
 		b.Output(to.String()+" bits", b.Cast(x, to))
+		y := b.Cast(b.Input("y "+to.String(), graph.F32, 8, 32), to)
+		b.Output(to.String()+" sum", b.Add(y, b.Fill(b.Temp("ones", to, 8, 32), 1), nil))
 	}
 	// Few rows and a long inner dimension, as in generation by a large model.
 	b.Output("few", b.Linear(b.Input("few", graph.F32, 3, 2048), b.Input("wide", graph.F32, 300, 2048), nil))

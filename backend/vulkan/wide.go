@@ -6,13 +6,6 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-// narrowKernels is indexed by operator: whether its lowering takes a node's operands in the bf16 and f16 formats that they have. Where it does not, or
-// there is no row, float32 stand-ins take their place; see lowerWide.
-var narrowKernels = [graph.NumOps]func(d *deviceCaps, n *graph.Node) bool{
-	graph.OpCast:   func(*deviceCaps, *graph.Node) bool { return true },
-	graph.OpMatMul: (*deviceCaps).narrowMatMul,
-}
-
 // needsWide tells a node that lowerWide has to lower.
 func (d *deviceCaps) needsWide(n *graph.Node) bool {
 	takes := narrowKernels[n.Op]
