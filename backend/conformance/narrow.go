@@ -13,38 +13,41 @@ import (
 // manyElems is from where on a case is repeated in one narrow format only.
 const manyElems = 20000
 
-// allCases are an operator's cases, and the same in bf16, in f16, and with each operand in a format of its own.
+// allCases are an operator's cases, and with narrow operands: those that are watched closely, and one in two others, in bf16, in f16 and with each operand in
+// a format of its own; the rest, and those with many elements, in one of these.
 func (t opTest) allCases(op graph.Op) []opCase {
 	list := t.cases()
 	if op == graph.OpCast { // has all formats already
 		return list
 	}
 	in, out := op.Narrow()
-	for _, c := range list[:len(list):len(list)] {
-		narrow, elems := 0, 0
-		for i, o := range append(c.in[:len(c.in):len(c.in)], c.out...) {
-			if !o.absent() && append(in[:len(in):len(in)], out...)[i] {
-				narrow++
+	narrow := append(in[:len(in):len(in)], out...)
+	for i, c := range list[:len(list):len(list)] {
+		count, elems := 0, 0
+		for j, o := range append(c.in[:len(c.in):len(c.in)], c.out...) {
+			if !o.absent() && narrow[j] {
+				count++
 				elems = max(elems, o.shape.Elems())
 			}
 		}
-		if narrow == 0 {
+		if count == 0 {
 			continue
 		}
 		all := func(d graph.DType) func(int) graph.DType { return func(int) graph.DType { return d } }
-		list = append(list, c.inFormats(op, " bf16", all(graph.BF16)))
-		if elems > manyElems {
-			continue
-		}
-		list = append(list, c.inFormats(op, " f16", all(graph.F16)))
-		if narrow > 1 {
-			h := fnv.New64a()
-			h.Write([]byte(c.name))
-			draw := h.Sum64() >> 16
-			list = append(list, c.inFormats(op, "", func(operand int) graph.DType {
+		h := fnv.New64a()
+		h.Write([]byte(c.name))
+		draw := h.Sum64() >> 16
+		forms := []opCase{c.inFormats(op, " bf16", all(graph.BF16)), c.inFormats(op, " f16", all(graph.F16))}
+		if count > 1 {
+			forms = append(forms, c.inFormats(op, "", func(operand int) graph.DType {
 				return []graph.DType{graph.F32, graph.BF16, graph.F16}[draw>>(2*operand)%3]
 			}))
 		}
+		if !c.special && i%2 == 1 || elems > manyElems {
+			one := i / 2 % len(forms)
+			forms = forms[one : one+1]
+		}
+		list = append(list, forms...)
 	}
 	return list
 }
