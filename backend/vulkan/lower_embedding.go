@@ -20,23 +20,36 @@ func (d *deviceCaps) embedding(n *graph.Node, rows *graph.Value, first int) disp
 	}
 }
 
-type embeddingGradPush struct{ TokensCount, Dim, Vocab, Base, Rows, ColumnBlocks uint32 }
+type (
+	tokenOrderPush    struct{ TokensCount uint32 }
+	embeddingGradPush struct{ TokensCount, Dim, Vocab, Base, ColumnBlocks uint32 }
+)
 
 func lowerEmbeddingGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	return []dispatch{d.embeddingGrad(n, n.Out[0], 0)}, nil
+	return d.embeddingGrad(n, n.Out[0], 0)
 }
 
-// embeddingGrad sums the rows of dy for rows of the table from a first one on.
-func (d *deviceCaps) embeddingGrad(n *graph.Node, dtable *graph.Value, first int) dispatch {
+// embeddingGrad sums the rows of dy for rows of the table from a first one on: it sorts the tokens, and sums segments of equal ones.
+func (d *deviceCaps) embeddingGrad(n *graph.Node, dtable *graph.Value, first int) ([]dispatch, error) {
 	tokens, dy, addend := n.In[0], n.In[1], n.In[2]
-	vocab, dim := dtable.Shape()[0], dtable.Shape()[1]
-	// Each workgroup reads all tokens: many rows of a large table a workgroup, one of a small table, which has few.
-	rows := min(max(vocab/1024, 1), 16)
-	blocks := ceilDiv(dim, d.threads())
-	kernel, spec := forFormats(n, "embedding_grad", []uint32{flag(addend != nil)}, dy)
-	return dispatch{
-		kernel: kernel, spec: spec,
-		push: embeddingGradPush{uint32(tokens.Elems()), uint32(dim), uint32(vocab), uint32(first), uint32(rows), uint32(blocks)},
-		bind: []*graph.Value{tokens, dy, dtable}, groups: d.grid(ceilDiv(vocab, rows) * blocks),
+	count, vocab, dim := tokens.Elems(), dtable.Shape()[0], dtable.Shape()[1]
+	if err := d.checkLoops(n, count); err != nil { // a segment may be all tokens
+		return nil, err
 	}
+	order := graph.Spare("order", graph.I32, count)
+	list := []dispatch{{
+		kernel: "token_order", push: tokenOrderPush{uint32(count)},
+		bind: []*graph.Value{tokens, order}, groups: d.grid(ceilDiv(count, d.threads())),
+	}}
+	if addend == nil {
+		list = append(list, d.pointwise("fill", dtable.Elems(), 0, nil, []*graph.Value{dtable}))
+	}
+	lanes := d.lanesFor(dim, 1)
+	blocks := ceilDiv(dim, lanes)
+	kernel, spec := forFormats(n, "embedding_grad", []uint32{flag(addend != nil), uint32(lanes)}, dy)
+	return append(list, dispatch{
+		kernel: kernel, spec: spec,
+		push: embeddingGradPush{uint32(count), uint32(dim), uint32(vocab), uint32(first), uint32(blocks)},
+		bind: []*graph.Value{tokens, order, dy, dtable}, groups: d.grid(ceilDiv(count, d.threads()/lanes) * blocks), barrier: true,
+	}), nil
 }

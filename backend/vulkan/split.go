@@ -369,7 +369,11 @@ func (d *deviceCaps) splitEmbeddingGrad(n *graph.Node) ([]dispatch, error) {
 	var list []dispatch
 	for first := 0; first < vocab; first += length {
 		rows := min(length, vocab-first)
-		list = append(list, d.embeddingGrad(n, graph.Part(dtable, first*dim, rows, dim), first))
+		part, err := d.embeddingGrad(n, graph.Part(dtable, first*dim, rows, dim), first)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, part...)
 	}
 	return list, nil
 }
