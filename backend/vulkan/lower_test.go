@@ -195,6 +195,13 @@ func TestLaunchesFitTheirKernels(t *testing.T) {
 			nodes, launches = append(nodes, &graph.Node{}), append(launches, l.dispatch)
 		}
 	}
+	for _, d := range []*deviceCaps{floorCaps(backend.Discrete), roomyCaps(backend.Discrete)} {
+		for _, format := range []graph.DType{graph.F32, graph.BF16} {
+			for _, l := range fusedLaunches(t, d, normChain(graph.OpRMSNorm, graph.OpLayerNorm, format, true, 5, 8), anywhere) {
+				nodes, launches = append(nodes, &graph.Node{}), append(launches, l.dispatch)
+			}
+		}
+	}
 	seen := map[string]bool{}
 	for i, dis := range launches {
 		k, ok := shaders.Lookup(dis.kernel)

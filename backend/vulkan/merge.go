@@ -103,6 +103,16 @@ func mergeLaunches(d *deviceCaps, p *graph.Program, barrier func(node int) bool,
 	return list, nil
 }
 
+// combine puts launches that stand for several before those: sequences of norms, and many small tensors.
+func combine(d *deviceCaps, p *graph.Program, barrier func(node int) bool, launches []launch, place func(*graph.Value) interval,
+	lookup func(string) (shader, bool)) ([]launch, error) {
+	launches, err := fuseNorms(d, p, barrier, launches, place, lookup)
+	if err != nil {
+		return nil, err
+	}
+	return mergeLaunches(d, p, barrier, launches, place, lookup)
+}
+
 // mergedRun is nodes whose launches become one.
 type mergedRun struct {
 	merger

@@ -14,7 +14,8 @@ type recorder struct {
 	slot      int
 	pipelines map[pipelineKey]*pipeline
 	sets      []vk.DescriptorSet // by launch
-	apart     bool               // each node by itself: none of the launches that stand for many
+	apart     bool               // each node by itself: none of the launches that stand for several
+	running   bool               // kernels were launched after the last barrier
 
 	launch   int // next one
 	commands []vkx.Command
@@ -45,7 +46,7 @@ func (r *recorder) part(part int) {
 	}
 	for i := r.e.parts.starts[part]; i < end; i++ {
 		if r.e.plan.Barrier(i) {
-			r.add(vkx.Barrier(kernelWrites, kernelUses))
+			r.wait()
 		}
 		r.node(i)
 	}
@@ -75,7 +76,7 @@ func (r *recorder) node(i int) {
 		}
 		p := r.pipelines[l.key]
 		if l.barrier {
-			r.add(vkx.Barrier(kernelWrites, kernelUses))
+			r.wait()
 		}
 		if r.bound != p.handle {
 			r.add(vkx.BindPipeline(p.handle))
@@ -90,8 +91,17 @@ func (r *recorder) node(i int) {
 			r.push = append(r.push, l.data...)
 		}
 		r.add(vkx.Dispatch(l.groups[0], l.groups[1], l.groups[2]))
+		r.running = true
 		r.launch += l.covers
 	}
+}
+
+// wait lets what comes see what the kernels before have written, if any run.
+func (r *recorder) wait() {
+	if r.running {
+		r.add(vkx.Barrier(kernelWrites, kernelUses))
+	}
+	r.running = false
 }
 
 // copyInputs brings the slot's inputs to the device, if kernels do not read them where the host writes them.

@@ -36,7 +36,7 @@ func (b *Backend) mayLaunch(p *graph.Program) ([]launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mergeLaunches(b.caps, p, graph.NewPlan(p).Barrier, l, anywhere, b.lookup)
+	return combine(b.caps, p, graph.NewPlan(p).Barrier, l, anywhere, b.lookup)
 }
 
 func (b *Backend) launchStats(launches []launch) ([]KernelStats, error) {

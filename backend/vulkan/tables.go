@@ -12,7 +12,7 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-// merge adds the launches that stand for many, and brings their tables to the device. Everything must have its place.
+// merge adds the launches that stand for several, and brings their tables to the device. Everything must have its place.
 func (e *Executable) merge() error {
 	buffers := map[vk.Buffer]uint64{}
 	place := func(v *graph.Value) interval {
@@ -22,14 +22,14 @@ func (e *Executable) merge() error {
 		}
 		return interval{buffers[r.Buffer], int64(r.Offset), int64(r.Offset) + int64(r.Size)}
 	}
-	launches, err := mergeLaunches(e.b.caps, e.program, e.plan.Barrier, e.launches, place, e.b.lookup)
+	launches, err := combine(e.b.caps, e.program, e.plan.Barrier, e.launches, place, e.b.lookup)
 	if err != nil {
 		return fmt.Errorf("vulkan: program %s: %w", e.program.Name(), err)
 	}
 	e.launches = launches
 	size := int64(0)
 	for i, l := range launches {
-		if l.covers > 0 {
+		if len(l.table) > 0 {
 			launches[i].tableAt = size
 			size += int64(e.b.memory.round(uint64(4 * len(l.table))))
 		}
@@ -53,9 +53,9 @@ func (e *Executable) merge() error {
 	return nil
 }
 
-// bindMerged gives a launch that stands for many its windows and its table.
+// bindMerged gives a launch over many tensors its windows and its table.
 func (e *Executable) bindMerged(ranges []vkx.BufferRange, l *launch) {
-	if l.covers == 0 {
+	if len(l.table) == 0 {
 		return
 	}
 	for i, values := range l.windows {

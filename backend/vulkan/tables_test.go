@@ -14,23 +14,68 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
+// randomStores gives each of two stores the same random variables from 0 to 1.
+func randomStores(t *testing.T, b *Backend, p *graph.Program) (stores [2]backend.Store) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range stores {
+		stores[i] = newStore(t, b, p)
+	}
+	for _, v := range p.Vars() {
+		data := make([]byte, v.Bytes())
+		for i := 0; i < len(data); i += graph.F32.Size() {
+			binary.LittleEndian.PutUint32(data[i:], math.Float32bits(r.Float32()))
+		}
+		for _, s := range stores {
+			require.NoError(t, s.Write(v.Name, data))
+		}
+	}
+	return stores
+}
+
+// The norm after a norm gives the same bits in its launch as in its own: a profile runs each node by itself.
+func TestFusedNormsComputeTheSame(t *testing.T) {
+	for _, limits := range []string{"", "invocations=128,group=128"} {
+		b := openTest(t, Options{Limits: limits, NoCache: true})
+		for _, ops := range [][2]graph.Op{{graph.OpRMSNorm, graph.OpRMSNorm}, {graph.OpRMSNorm, graph.OpLayerNorm}, {graph.OpLayerNorm, graph.OpRMSNorm}} {
+			for _, format := range []graph.DType{graph.F32, graph.BF16, graph.F16} {
+				for _, shape := range [][]int{{1, 2}, {3, 34}, {129, 64}, {7, 2050}} {
+					p := normChain(ops[0], ops[1], format, shape[0] > 1, shape...)
+					var sums [2][]byte
+					for i, s := range randomStores(t, b, p) {
+						e := compile(t, b, p, s)
+						fused := 0
+						for _, l := range e.launches {
+							fused += l.covers
+						}
+						require.Equal(t, 2, fused)
+						var err error
+						if i == 0 {
+							_, err = e.Submit()
+						} else {
+							_, err = e.Trace()
+						}
+						require.NoError(t, err)
+						for _, name := range []string{"y + z", "z + z"} {
+							data := make([]byte, 4*shape[0]*shape[1])
+							require.NoError(t, s.Read(name, data))
+							sums[i] = append(sums[i], data...)
+						}
+					}
+					require.Equal(t, sums[1], sums[0], "%v %s %v", ops, format, shape)
+				}
+			}
+		}
+	}
+}
+
 // A launch over many tensors leaves in each what its own launch would: AdamW to the bit, the sums of squares to the rounding of another order.
 func TestMergedLaunchesComputeTheSame(t *testing.T) {
 	sizes := []int{1, 63, 64, 65, 127, 1023, 1024, 1025, 5000, 2, 15011, 3}
 	p := manyTensors(sizes...)
 	for limits, launches := range map[string]int{"": 2, "range=64K": 4, "invocations=128,group=128": 2} {
 		b := openTest(t, Options{Limits: limits, NoCache: true})
-		stores := []backend.Store{newStore(t, b, p), newStore(t, b, p)}
-		r := rand.New(rand.NewPCG(1, 2))
-		for _, v := range p.Vars() {
-			data := make([]byte, v.Bytes())
-			for i := 0; i < len(data); i += 4 {
-				binary.LittleEndian.PutUint32(data[i:], math.Float32bits(r.Float32()))
-			}
-			for _, s := range stores {
-				require.NoError(t, s.Write(v.Name, data))
-			}
-		}
+		stores := randomStores(t, b, p)
 		for i, s := range stores {
 			e := compile(t, b, p, s)
 			merged := 0
