@@ -107,7 +107,7 @@ func checkMetal(k manifest.Kernel, msl string) error {
 	}
 	shared := 0
 	for _, m := range declared {
-		n, err := metalBytes(m[1], m[2])
+		n, err := metalBytes(msl, m[1], m[2])
 		if err != nil {
 			return err
 		}
@@ -119,13 +119,26 @@ func checkMetal(k manifest.Kernel, msl string) error {
 	return nil
 }
 
-// metalBytes is what a variable takes, at Metal's alignment of 16.
-func metalBytes(kind, dims string) (int, error) {
+// metalElement is the size of a number or a vector, 0 for other types. A vector of three is as large as one of four.
+func metalElement(kind string) int {
 	m := metalVector.FindStringSubmatch(kind)
-	if m == nil || metalSizes[m[1]] == 0 {
+	if m == nil {
+		return 0
+	}
+	return metalSizes[m[1]] * map[string]int{"": 1, "2": 2, "3": 4, "4": 4}[m[2]]
+}
+
+// metalBytes is what a variable takes, at Metal's alignment of 16.
+func metalBytes(msl, kind, dims string) (int, error) {
+	n := metalElement(kind)
+	if fields := regexp.MustCompile(`struct ` + kind + `\s*\{([^}]*)\}`).FindStringSubmatch(msl); n == 0 && fields != nil {
+		for _, f := range strings.Split(strings.TrimSpace(fields[1]), "\n") { // all of one type
+			n += metalElement(strings.Fields(f)[0])
+		}
+	}
+	if n == 0 {
 		return 0, fmt.Errorf("unknown type %s in shared memory", kind)
 	}
-	n := metalSizes[m[1]] * map[string]int{"": 1, "2": 2, "3": 4, "4": 4}[m[2]] // a vector of three is as large as one of four
 	for _, d := range strings.FieldsFunc(dims, func(r rune) bool { return r == '[' || r == ']' }) {
 		by, err := strconv.Atoi(d)
 		if err != nil {

@@ -206,10 +206,28 @@ func (p *memoryPool) check(class memoryClass) error {
 	return nil
 }
 
+// trim gives back blocks that nothing is in, of every class: they may be on one heap.
+func (p *memoryPool) trim() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for class, list := range p.blocks {
+		p.blocks[class] = slices.DeleteFunc(list, func(b *block) bool {
+			if !b.spans.empty() {
+				return false
+			}
+			p.freeBlock(b)
+			return true
+		})
+	}
+}
+
 // reserve says with an error that need bytes are not there, before any is allocated.
 func (p *memoryPool) reserve(what string, class memoryClass, need int64) error {
 	if err := p.check(class); err != nil {
 		return err
+	}
+	if need > p.available(class) {
+		p.trim()
 	}
 	if have := p.available(class); need > have {
 		return &MemoryError{What: what, Need: need, Available: have, Device: p.physical.Name, Hint: "use a smaller model, batch or sequence"}
