@@ -215,7 +215,7 @@ func TestPipelineCacheOnDisk(t *testing.T) {
 		require.NoError(t, b.Close())
 	}
 	use()
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.bin"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	good, err := os.ReadFile(files[0])

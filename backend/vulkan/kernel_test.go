@@ -42,7 +42,7 @@ func TestDispatchesAreChecked(t *testing.T) {
 		"2 specialization constants, the shader has 1":    func(d *dispatch) { d.spec = []uint32{1, 2} },
 		"[11 20 30] workgroups, the device allows 1 to [": func(d *dispatch) { d.groups[0] = 11 },
 		"[10 0 30] workgroups":                            func(d *dispatch) { d.groups[1] = 0 },
-		`tensor "wide" has 68 bytes, but small binds`:     func(d *dispatch) { d.bind[1] = wide },
+		`tensor "wide" has 68 bytes, devices bind at most 64`:     func(d *dispatch) { d.bind[1] = wide },
 	} {
 		lower := func(*deviceCaps, *graph.Node) ([]dispatch, error) {
 			d := good()
