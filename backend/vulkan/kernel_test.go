@@ -35,14 +35,14 @@ func TestDispatchesAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*dispatch){
 		"":                           func(*dispatch) {},
 		"kernel one: no such shader": func(d *dispatch) { d.kernel = "one" },
-		"4 bytes of push constants, the shader has 8":     func(d *dispatch) { d.push = struct{ A uint32 }{} },
-		"0 bytes of push constants, the shader has 8":     func(d *dispatch) { d.push = nil },
-		"push constants: ":                                func(d *dispatch) { d.push = "text" },
-		"1 bindings, the shader has 2":                    func(d *dispatch) { d.bind = d.bind[:1] },
-		"2 specialization constants, the shader has 1":    func(d *dispatch) { d.spec = []uint32{1, 2} },
-		"[11 20 30] workgroups, the device allows 1 to [": func(d *dispatch) { d.groups[0] = 11 },
-		"[10 0 30] workgroups":                            func(d *dispatch) { d.groups[1] = 0 },
-		`tensor "wide" has 68 bytes, devices bind at most 64`:     func(d *dispatch) { d.bind[1] = wide },
+		"4 bytes of push constants, the shader has 8":         func(d *dispatch) { d.push = struct{ A uint32 }{} },
+		"0 bytes of push constants, the shader has 8":         func(d *dispatch) { d.push = nil },
+		"push constants: ":                                    func(d *dispatch) { d.push = "text" },
+		"1 bindings, the shader has 2":                        func(d *dispatch) { d.bind = d.bind[:1] },
+		"2 specialization constants, the shader has 1":        func(d *dispatch) { d.spec = []uint32{1, 2} },
+		"[11 20 30] workgroups, the device allows 1 to [":     func(d *dispatch) { d.groups[0] = 11 },
+		"[10 0 30] workgroups":                                func(d *dispatch) { d.groups[1] = 0 },
+		`tensor "wide" has 68 bytes, devices bind at most 64`: func(d *dispatch) { d.bind[1] = wide },
 	} {
 		lower := func(*deviceCaps, *graph.Node) ([]dispatch, error) {
 			d := good()

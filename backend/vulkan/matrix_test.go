@@ -3,6 +3,8 @@
 package vulkan
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +29,11 @@ func openMatrices(t *testing.T, opts Options) *Backend {
 	t.Helper()
 	b := openTest(t, opts)
 	if len(matrixKernelsOf(b.caps)) == 0 {
-		t.Skip(b.Info().Name, " has no cooperative matrices that kernels use: ", b.Device().Features.MatrixProblem)
+		why := fmt.Sprint(b.Info().Name, " has no cooperative matrices that kernels use: ", b.Device().Features.MatrixProblem)
+		if os.Getenv("VKTRAIN_REQUIRE_MATRICES") == "1" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
 	}
 	return b
 }
