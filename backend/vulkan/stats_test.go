@@ -282,6 +282,7 @@ func matrixLaunches(t *testing.T, b *Backend) []launch {
 func TestMatrixKernelsUseTheMatrixUnit(t *testing.T) {
 	b := openStats(t, Options{})
 	if !strings.Contains(b.Device().Driver, "radv") || len(b.caps.matrices) == 0 {
+		require.NotEqual(t, "1", os.Getenv("VKTRAIN_REQUIRE_MATRICES"), "%s has no cooperative matrices", b.Info().Name)
 		t.Skip(b.Info().Name, " is no device of RADV with cooperative matrices")
 	}
 	b.submit = nil
