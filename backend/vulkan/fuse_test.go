@@ -35,25 +35,10 @@ func normChain(first, second graph.Op, format graph.DType, gains bool, shape ...
 	return b.Build("norms")
 }
 
-func fusedLaunches(t *testing.T, d *deviceCaps, p *graph.Program, place func(*graph.Value) interval) (fused []launch) {
-	t.Helper()
-	launches, err := lowerProgram(d, p, lowerNode, lookupShader)
-	require.NoError(t, err)
-	all, err := fuseNorms(d, p, graph.NewPlan(p).Barrier, launches, place, lookupShader)
-	require.NoError(t, err)
-	for _, l := range all {
-		if l.covers > 0 {
-			fused = append(fused, l)
-		}
-	}
-	require.Len(t, all, len(launches)+len(fused))
-	return fused
-}
-
 func TestFuseNorms(t *testing.T) {
 	d := roomyCaps(backend.Discrete)
 	p := normChain(graph.OpRMSNorm, graph.OpLayerNorm, graph.F32, true, 5, 8)
-	require.Len(t, fusedLaunches(t, d, p, anywhere), 1)
+	require.Len(t, standIns(t, d, p, anywhere), 1)
 
 	nodes := p.Nodes() // relu, norm, norm, add
 	h, x, y, z := nodes[0].Out[0], nodes[1].In[2], nodes[1].Out[0], nodes[2].Out[0]
@@ -66,20 +51,20 @@ func TestFuseNorms(t *testing.T) {
 		}
 	}
 	where := func(from int64) interval { return interval{0, from, from + 160} }
-	require.Len(t, fusedLaunches(t, d, p, at(map[*graph.Value]interval{h: where(0), x: where(256), y: where(512), z: where(0)})), 1,
+	require.Len(t, standIns(t, d, p, at(map[*graph.Value]interval{h: where(0), x: where(256), y: where(512), z: where(0)})), 1,
 		"rows in the place of the rows they are made of")
-	require.Empty(t, fusedLaunches(t, d, p, at(map[*graph.Value]interval{h: where(0), x: where(256), y: where(512), z: where(32)})),
+	require.Empty(t, standIns(t, d, p, at(map[*graph.Value]interval{h: where(0), x: where(256), y: where(512), z: where(32)})),
 		"rows in the place of other rows")
-	require.Empty(t, fusedLaunches(t, d, p, at(map[*graph.Value]interval{h: where(0), nodes[1].In[1]: {0, 256, 288}, z: where(256)})),
+	require.Empty(t, standIns(t, d, p, at(map[*graph.Value]interval{h: where(0), nodes[1].In[1]: {0, 256, 288}, z: where(256)})),
 		"in the place of the gain")
 
 	b := graph.NewBuilder()
 	v := b.Var("v", graph.F32, 5, 8)
 	b.Output("apart", b.RMSNorm(b.ReLU(b.RMSNorm(v, nil, nil, 1e-6)), nil, nil, 1e-6))
-	require.Empty(t, fusedLaunches(t, d, b.Build("apart"), anywhere))
+	require.Empty(t, standIns(t, d, b.Build("apart"), anywhere))
 	b = graph.NewBuilder()
 	v = b.Var("v", graph.F32, 5, 8)
 	y1, y2 := b.RMSNorm(v, nil, nil, 1e-6), b.RMSNorm(v, nil, nil, 1e-3)
 	b.Output("two", b.Add(y1, y2, nil))
-	require.Empty(t, fusedLaunches(t, d, b.Build("two"), anywhere), "the second norm is of something else")
+	require.Empty(t, standIns(t, d, b.Build("two"), anywhere), "the second norm is of something else")
 }

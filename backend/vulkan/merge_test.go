@@ -28,25 +28,26 @@ func manyTensors(sizes ...int) *graph.Program {
 	return b.Build("many")
 }
 
-func mergedLaunches(t *testing.T, d *deviceCaps, p *graph.Program) (merged []launch) {
+// standIns are the launches that stand for several others.
+func standIns(t *testing.T, d *deviceCaps, p *graph.Program, place func(*graph.Value) interval) (list []launch) {
 	t.Helper()
 	launches, err := lowerProgram(d, p, lowerNode, lookupShader)
 	require.NoError(t, err)
-	all, err := mergeLaunches(d, p, graph.NewPlan(p).Barrier, launches, anywhere, lookupShader)
+	all, err := combine(d, p, graph.NewPlan(p).Barrier, launches, place, lookupShader)
 	require.NoError(t, err)
 	for _, l := range all {
 		if l.covers > 0 {
-			merged = append(merged, l)
+			list = append(list, l)
 		}
 	}
-	require.Len(t, all, len(launches)+len(merged))
-	return merged
+	require.Len(t, all, len(launches)+len(list))
+	return list
 }
 
 func TestMergeLaunches(t *testing.T) {
 	d := roomyCaps(backend.Discrete)
 	covers := func(p *graph.Program) (n []int) {
-		for _, l := range mergedLaunches(t, d, p) {
+		for _, l := range standIns(t, d, p, anywhere) {
 			n = append(n, l.covers)
 		}
 		return n
