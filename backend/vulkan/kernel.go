@@ -10,13 +10,15 @@ import (
 	"github.com/vktrain/vktrain/graph"
 )
 
-// What the kernels rely on: the least that Vulkan allows, but for the buffers. A device that has less is not usable, and
-// Devices says why.
+// What the kernels rely on: the least that Vulkan allows, but for the buffers, and far less of what a buffer and an allocation can be. A device that has
+// less is not usable, and Devices says why.
 const (
 	floorPushBytes   = 128
 	floorInvocations = 128
 	floorShared      = 16 << 10
 	floorBindings    = 16 // storage buffers a kernel
+	floorBindBytes   = 64 << 10
+	floorAllocBytes  = 4 << 20
 
 	fullThreads = 256 // a workgroup of most kernels, where a device allows that
 )

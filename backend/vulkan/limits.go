@@ -1,6 +1,7 @@
 package vulkan
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -10,6 +11,9 @@ import (
 
 // limitsVariable is the environment variable that stands in for an empty Options.Limits.
 const limitsVariable = "VKTRAIN_LIMITS"
+
+// noMatricesVariable is Options.NoMatrices for programs without such a flag.
+const noMatricesVariable = "VKTRAIN_NO_COOPMAT"
 
 // limitSetters are the names that Options.Limits knows: each narrows a device to a value, and never widens it.
 var limitSetters = map[string]func(d *DeviceInfo, value int64){
@@ -44,6 +48,26 @@ var featureSwitches = map[string]func(d *DeviceInfo){
 	"timestamps": func(d *DeviceInfo) { d.Limits.TimestampNanos = 0 },
 }
 
+// lessens names what the options and the environment take from a device, "" for nothing.
+func (o *Options) lessens() string {
+	limits := strings.FieldsFunc(cmp.Or(o.Limits, os.Getenv(limitsVariable)), betweenLimits)
+	if o.withoutMatrices() {
+		limits = append(limits, "matrix=off")
+	}
+	if o.FloorOnly {
+		limits = append(limits, "floor")
+	}
+	slices.Sort(limits)
+	return strings.Join(slices.Compact(limits), ",")
+}
+
+// withoutMatrices: cooperative matrices are to be left alone.
+func (o *Options) withoutMatrices() bool {
+	return o.NoMatrices || o.FloorOnly || os.Getenv(noMatricesVariable) == "1"
+}
+
+func betweenLimits(r rune) bool { return r == ',' || r == ' ' }
+
 func lower(limit *uint32, to int64) { *limit = uint32(min(int64(*limit), to)) }
 
 // narrower reads Options.Limits, or the environment where that is empty.
@@ -53,7 +77,7 @@ func narrower(limits string) (func(*DeviceInfo), error) {
 		where, limits = limitsVariable, os.Getenv(limitsVariable)
 	}
 	var changes []func(*DeviceInfo)
-	for _, part := range strings.FieldsFunc(limits, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, part := range strings.FieldsFunc(limits, betweenLimits) {
 		name, text, _ := strings.Cut(part, "=")
 		if off, ok := featureSwitches[name]; ok {
 			if text != "off" {
@@ -126,6 +150,10 @@ func (d *DeviceInfo) checkFloor() {
 		d.Unusable = fmt.Sprintf("its workgroups share at most %d bytes (maxComputeSharedMemorySize), %d are needed", l.Shared, floorShared)
 	case l.Bindings < floorBindings:
 		d.Unusable = fmt.Sprintf("its kernels see at most %d buffers (maxPerStageDescriptorStorageBuffers), %d are needed", l.Bindings, floorBindings)
+	case l.BindBytes < floorBindBytes:
+		d.Unusable = fmt.Sprintf("its kernels see at most %d bytes of a buffer (maxStorageBufferRange), %d are needed", l.BindBytes, floorBindBytes)
+	case l.AllocBytes < floorAllocBytes:
+		d.Unusable = fmt.Sprintf("its allocations have at most %d bytes (maxMemoryAllocationSize), %d are needed", l.AllocBytes, floorAllocBytes)
 	case l.PushBytes < floorPushBytes:
 		d.Unusable = fmt.Sprintf("it has %d bytes of push constants (maxPushConstantsSize), %d are needed", l.PushBytes, floorPushBytes)
 	}

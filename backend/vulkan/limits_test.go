@@ -60,9 +60,36 @@ func TestLimitsBelowTheFloorAreNamed(t *testing.T) {
 		"group=64":        "64 threads in a row (maxComputeWorkGroupSize)",
 		"shared=8K":       "8192 bytes (maxComputeSharedMemorySize), 16384 are needed",
 		"buffers=4":       "4 buffers (maxPerStageDescriptorStorageBuffers)",
+		"range=10":        "10 bytes of a buffer (maxStorageBufferRange), 65536 are needed",
+		"alloc=1M":        "1048576 bytes (maxMemoryAllocationSize), 4194304 are needed",
 	} {
 		require.Contains(t, narrowed(t, limits).Unusable, want)
 	}
+}
+
+// What was measured on a device that options make less of is not what the whole device takes.
+func TestLessenedDevicesAreTunedApart(t *testing.T) {
+	t.Setenv(limitsVariable, "")
+	t.Setenv(noMatricesVariable, "")
+	dir, d := t.TempDir(), large()
+	file := func(o Options) string {
+		o.CacheDir = dir
+		return newTuningFile(o, &d).path
+	}
+	whole := Options{}
+	require.Empty(t, whole.lessens())
+	files := map[string]bool{file(whole): true}
+	for _, o := range []Options{{NoMatrices: true}, {FloorOnly: true}, {Limits: "shared=16K"}, {Limits: "shared=16K", NoMatrices: true}} {
+		require.False(t, files[file(o)], "%+v", o)
+		files[file(o)] = true
+	}
+	require.Equal(t, file(Options{Limits: "range=1M,shared=16K"}), file(Options{Limits: "shared=16K, range=1M"}))
+	t.Setenv(noMatricesVariable, "1")
+	require.Equal(t, file(Options{NoMatrices: true}), file(whole))
+	require.Equal(t, file(Options{Limits: "matrix=off"}), file(whole))
+	t.Setenv(noMatricesVariable, "")
+	t.Setenv(limitsVariable, "shared=16K")
+	require.Equal(t, file(Options{Limits: "shared=16K"}), file(whole))
 }
 
 func TestBadLimits(t *testing.T) {

@@ -25,9 +25,6 @@ import (
 // probeVariable is set for the child: which device it is to ask.
 const probeVariable = "VKTRAIN_PROBE"
 
-// noMatricesVariable is Options.NoMatrices for programs without such a flag.
-const noMatricesVariable = "VKTRAIN_NO_COOPMAT"
-
 const probeTimeout = 10 * time.Second // for a driver to load and to answer
 
 // canProbe: this program calls ProbeMain when it starts.
@@ -79,7 +76,7 @@ func (d *physicalDevice) findMatrices(opts Options) {
 	case !d.matrixFeature || d.noMatrices:
 		f.BFloat16 = false
 		return
-	case opts.NoMatrices || opts.FloorOnly || os.Getenv(noMatricesVariable) == "1":
+	case opts.withoutMatrices():
 		withoutMatrices(&d.DeviceInfo)
 		f.MatrixProblem = "they are turned off"
 		return

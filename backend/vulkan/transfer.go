@@ -11,7 +11,7 @@ import (
 )
 
 // transferBytes is the size of each of the two staging buffers through which variables are read and written.
-const transferBytes = 4 << 20
+const transferBytes = floorAllocBytes
 
 // Scopes of barriers: who must be done, and who may then begin.
 var (

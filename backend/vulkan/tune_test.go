@@ -119,7 +119,7 @@ func TestTuning(t *testing.T) {
 	require.Equal(t, want, runLayers(t, again))
 	require.Empty(t, *measured)
 	require.Equal(t, choices, again.Choices(layers()))
-	require.Equal(t, choices, again.physical.Tuned(Options{CacheDir: dir}))
+	require.Equal(t, choices, again.physical.Tuned(again.opts))
 
 	made, err := again.Tune(layers())
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestTuning(t *testing.T) {
 	for _, c := range made {
 		require.Equal(t, c.Rule, c.Kernel, "where all take as long, the rule's")
 	}
-	require.Equal(t, made, again.physical.Tuned(Options{CacheDir: dir}))
+	require.Equal(t, made, again.physical.Tuned(again.opts))
 }
 
 // A kernel that computes something else is never taken, however fast it is: here one that writes zeros.
@@ -175,13 +175,13 @@ func TestTuningFiles(t *testing.T) {
 	require.FileExists(t, path)
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NotEmpty(t, b.physical.Tuned(Options{CacheDir: dir}))
+	require.NotEmpty(t, b.physical.Tuned(b.opts))
 	for name, content := range map[string][]byte{
 		"cut off": good[:len(good)/2], "changed": append(append([]byte{}, good[:len(good)-5]...), "x   }"...), "empty": nil,
 		"of other kernels": []byte(strings.Replace(string(good), kernelsHash(), "0000", 1)),
 	} {
 		require.NoError(t, os.WriteFile(path, content, 0o666))
-		require.Empty(t, b.physical.Tuned(Options{CacheDir: dir}), name)
+		require.Empty(t, b.physical.Tuned(b.opts), name)
 	}
 	b, measured := openTuned(t, dir, nil, Options{})
 	runLayers(t, b)

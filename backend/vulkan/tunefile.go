@@ -35,7 +35,8 @@ type tuning struct {
 
 const tuningMagic = "vktrain tuning 1 "
 
-// tuningFile is beside a device's pipelines. One that is damaged, or of other kernels, is as good as none; an empty path is no file.
+// tuningFile is beside a device's pipelines. One that is damaged, or of other kernels, is as good as none; an empty path is no file. A device that options
+// make less of has a file of its own: what is the fastest without cooperative matrices is not with them.
 type tuningFile struct{ path string }
 
 func newTuningFile(opts Options, d *DeviceInfo) tuningFile {
@@ -43,7 +44,11 @@ func newTuningFile(opts Options, d *DeviceInfo) tuningFile {
 	if c.path == "" {
 		return tuningFile{}
 	}
-	return tuningFile{c.path[:len(c.path)-len(".bin")] + ".tune"}
+	base := c.path[:len(c.path)-len(".bin")]
+	if less := opts.lessens(); less != "" {
+		base += "-" + sum([]byte(less))[:8]
+	}
+	return tuningFile{base + ".tune"}
 }
 
 func (f tuningFile) read() tuning {
