@@ -150,6 +150,7 @@ type Hooks struct {
 type Result struct {
 	Steps       int
 	Tokens      int64
+	Skipped     int     // steps among them that overflowed in f16, and were left out
 	Last        Metrics // of the last step
 	ValLoss     float64 // of the last evaluation; NaN if there was none
 	Interrupted bool    // by the context
@@ -301,6 +302,9 @@ func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
 	}
 	m.Elapsed = time.Since(r.began).Seconds()
 	r.result.Last = m
+	if m.Skipped {
+		r.result.Skipped++
+	}
 	if r.hooks.Step != nil {
 		if err := r.hooks.Step(m); err != nil {
 			return err

@@ -191,6 +191,17 @@ func TestDivergence(t *testing.T) {
 	require.True(t, strings.HasPrefix(last, "vktrain: "), "one line: %s", last)
 }
 
+func TestStepsThatOverflowAreTold(t *testing.T) {
+	t.Chdir(t.TempDir())
+	status, out, errs := vktrain(small("--precision", "f16", "--set", "loss_scale=16777216", "--steps", "3", "--out", "run")...)
+	require.Zero(t, status, errs)
+	require.Regexp(t, `left out +[1-3] of these steps: .* overflowed in f16; the loss scale was [0-9.e+]+ in the last step`, out)
+	require.Regexp(t, `step 3/3 .*  [1-3] overflowed\n`, errs)
+	status, out, errs = vktrain(small("--precision", "f16", "--no-coopmat", "--steps", "1", "--out", "whole")...)
+	require.Zero(t, status, errs)
+	require.NotRegexp(t, "left out|overflowed", out+errs)
+}
+
 func TestALossThatCannotBeDrawn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	status, _, errs := vktrain(small("--set", "z_loss=1e28", "--steps", "2", "--out", "run")...)

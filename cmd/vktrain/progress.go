@@ -21,6 +21,8 @@ type progress struct {
 	bar   *progressbar.ProgressBar // nil if out is no terminal
 	val   string                   // the last validation loss
 	shown time.Time                // the last plain line
+
+	skipped int // steps that were left out
 }
 
 // lineEvery is the least time between plain lines, except for evaluations, which always show.
@@ -51,6 +53,9 @@ func (p *progress) step(m train.Metrics) {
 	if m.Evaluated {
 		p.val = fmt.Sprintf("  val %.4f", m.ValLoss)
 	}
+	if m.Skipped {
+		p.skipped++
+	}
 	text := fmt.Sprintf("%d/%d  loss %.4f%s  %s tok/s  %s left", m.Step, p.steps, m.Loss, p.val, grouped(int64(m.TokensPerSec)), p.left(m))
 	if p.bar != nil {
 		p.bar.Describe(text)
@@ -58,9 +63,17 @@ func (p *progress) step(m train.Metrics) {
 		return
 	}
 	if now := time.Now(); m.Step == 1 || m.Evaluated || m.Step == p.steps || now.Sub(p.shown) >= lineEvery {
-		fmt.Fprintln(p.out, "step "+text)
+		fmt.Fprintln(p.out, "step "+text+p.overflows())
 		p.shown = now
 	}
+}
+
+// overflows says how many steps were left out. It is for plain lines: a bar's has no room.
+func (p *progress) overflows() string {
+	if p.skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  %d overflowed", p.skipped)
 }
 
 // left is the time to the last step at the mean pace so far.

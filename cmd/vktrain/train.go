@@ -64,6 +64,7 @@ with every one of them, which gives the same run again. Ctrl-C ends a run after 
 	}
 	f.device.addThreads(c)
 	f.device.addSubmit(c)
+	f.device.addMatrices(c)
 	f.device.addTuning(c)
 	c.Flags().StringVar(&f.out, "out", "", "`DIR` for the run; a fresh folder in runs without it")
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace the run that DIR holds")
@@ -264,6 +265,10 @@ func writeSummary(w io.Writer, t *train.Trainer, folder *train.Folder, r train.R
 		row(w, "interrupted", "after step %d of %d", r.Steps, t.Config().Steps)
 	}
 	row(w, "trained", "%d steps, %s tokens in %.0f s", r.Steps, grouped(r.Tokens), r.Elapsed.Seconds())
+	if r.Skipped > 0 {
+		row(w, "left out", "%d of these steps: their gradients overflowed in f16; the loss scale was %g in the last step, loss_scale sets the first",
+			r.Skipped, r.Last.LossScale)
+	}
 	if r.ValLoss == r.ValLoss {
 		text := fmt.Sprintf("%.4f nats a token, %.4f bits a byte", r.ValLoss, d.BitsPerByte(r.ValLoss))
 		if d.Floor == nil {
