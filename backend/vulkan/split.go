@@ -340,7 +340,9 @@ func (d *deviceCaps) splitEmbedding(n *graph.Node) ([]dispatch, error) {
 	var list []dispatch
 	for first := 0; first < vocab; first += length {
 		rows := min(length, vocab-first)
-		list = append(list, d.embedding(n, graph.Part(table, first*dim, rows, dim), first))
+		part := d.embedding(n, graph.Part(table, first*dim, rows, dim), first)
+		part.barrier = first > 0 // each writes some rows of y, which it binds whole
+		list = append(list, part)
 	}
 	return list, nil
 }
@@ -399,7 +401,9 @@ func (d *deviceCaps) splitSumSquares(n *graph.Node) ([]dispatch, error) {
 	for first := 0; first < graph.SumSquaresParts; first += length {
 		from := first * chunk / align * align
 		to := min((first+length)*chunk, x.Elems())
-		list = append(list, d.sumSquares(n, graph.Part(x, from, to-from), from, first, min(length, graph.SumSquaresParts-first)))
+		part := d.sumSquares(n, graph.Part(x, from, to-from), from, first, min(length, graph.SumSquaresParts-first))
+		part.barrier = first > 0 // each writes some of the sums, which it binds whole
+		list = append(list, part)
 	}
 	return list, nil
 }
