@@ -56,9 +56,13 @@ type handle struct{ order int }
 
 // Open opens a device. The error is ErrNoDevice if there is none that the options ask for.
 func Open(opts Options) (*Backend, error) {
-	if os.Getenv("VKTRAIN_VALIDATE") == "1" {
+	switch os.Getenv("VKTRAIN_VALIDATE") {
+	case "1":
 		opts.Validate = true
+	case "access":
+		opts.ValidateAccess = true
 	}
+	opts.Validate = opts.Validate || opts.ValidateAccess
 	b := &Backend{opts: opts, lower: lowerNode, lookup: lookupShader, open: map[*handle]func() error{}}
 	if opts.Validate {
 		b.log = &messageLog{}
@@ -78,7 +82,7 @@ func Open(opts Options) (*Backend, error) {
 
 func (b *Backend) start() error {
 	var err error
-	if b.instance, err = newInstance(b.log); err != nil {
+	if b.instance, err = newInstance(b.log, b.opts.ValidateAccess); err != nil {
 		return err
 	}
 	devices, err := physicalDevices(b.instance)

@@ -19,7 +19,7 @@ var (
 )
 
 // newInstance loads Vulkan and makes an instance; log is not nil if the validation layer is to be on.
-func newInstance(log *messageLog) (*vkx.Instance, error) {
+func newInstance(log *messageLog, access bool) (*vkx.Instance, error) {
 	if err := vkx.Load(vkx.LibraryNames()...); err != nil {
 		return nil, fmt.Errorf("vulkan: %w: no Vulkan loader on this system (install a GPU driver, or the package libvulkan1 or vulkan-loader): %w",
 			ErrNoDevice, err)
@@ -40,6 +40,7 @@ func newInstance(log *messageLog) (*vkx.Instance, error) {
 		if err := addValidation(&config, log); err != nil {
 			return nil, err
 		}
+		config.GPUAssisted = access
 	}
 	instance, err := vkx.NewInstance(config)
 	if vkx.Code(err) == vk.ErrorIncompatibleDriver {
@@ -125,7 +126,7 @@ func Devices() ([]DeviceInfo, error) { return ListDevices(Options{}) }
 
 // ListDevices is Devices, as Open with these options sees them.
 func ListDevices(opts Options) ([]DeviceInfo, error) {
-	instance, err := newInstance(nil)
+	instance, err := newInstance(nil, false)
 	if err != nil {
 		return nil, err
 	}

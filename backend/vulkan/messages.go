@@ -15,9 +15,12 @@ type messageLog struct {
 	messages []string
 }
 
+// ofTheLayer are messages about the layer's own settings, what it needs for them and what they cost, not about what was called.
+var ofTheLayer = []string{"VALIDATION-SETTINGS", "WARNING-Setting-Limit-Adjusted"}
+
 func (l *messageLog) add(m vkx.Message) {
-	if m.ID == "VALIDATION-SETTINGS" {
-		return // about the names of settings, which change from version to version, not about what was called
+	if slices.Contains(ofTheLayer, m.ID) {
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

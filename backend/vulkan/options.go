@@ -17,6 +17,9 @@ type Options struct {
 	// Validate turns on the Khronos validation layer with synchronization validation; what it says becomes an error of the
 	// call that caused it. The environment variable VKTRAIN_VALIDATE=1 does the same.
 	Validate bool
+	// ValidateAccess is Validate with the layer's GPU-assisted checks: kernels are changed so that they tell of each access outside of a buffer. It is
+	// slow. VKTRAIN_VALIDATE=access does the same.
+	ValidateAccess bool
 	// SubmitLimit is the estimated time after which a program is cut into another submission, so that no submission trips a
 	// watchdog or freezes a display. After the second run of a program it is cut anew by the time that its submissions took, if the estimates
 	// were off by more than a factor of two. 0 is DefaultSubmitLimit; a software driver has no watchdog and is never cut by default.

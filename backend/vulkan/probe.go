@@ -51,7 +51,7 @@ func ProbeMain() {
 
 // askMatrices is the child's part.
 func askMatrices(which string) (matrixAnswer, error) {
-	instance, err := newInstance(nil)
+	instance, err := newInstance(nil, false)
 	if err != nil {
 		return matrixAnswer{}, err
 	}

@@ -3,12 +3,16 @@
 package vulkan
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/vktrain/vktrain/backend/vulkan/internal/vkx"
 	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/train"
 )
 
 // openValidated opens the first device with validation on. Closing it is the test's, for what Close says.
@@ -34,7 +38,7 @@ func twice(barrier bool) lowerFunc {
 	}
 }
 
-func addOnce(t *testing.T, b *Backend) error {
+func addOnce(t *testing.T, b *Backend) (err error) {
 	g := graph.NewBuilder()
 	c := g.Add(g.Var("a", graph.F32, 64), g.Var("b", graph.F32, 64), nil)
 	g.Output("c", c)
@@ -44,7 +48,7 @@ func addOnce(t *testing.T, b *Backend) error {
 	if err != nil {
 		return err
 	}
-	defer e.Close()
+	defer func() { err = errors.Join(err, e.Close()) }() // what is found on the device comes with the wait for it
 	_, err = e.Submit()
 	return err
 }
@@ -105,6 +109,71 @@ func TestValidationIsSilentOverRuns(t *testing.T) {
 			_, err := e.Profile()
 			require.NoError(t, err)
 		})
+	}
+}
+
+// needAccessValidation skips where the layer is one that could not be told from here to look at what kernels access.
+func needAccessValidation(t *testing.T) {
+	needValidation(t)
+	own, err := vkx.InstanceExtensions(vkx.LayerValidation)
+	require.NoError(t, err)
+	if !slices.Contains(own, vkx.ExtLayerSettings) {
+		t.Skip("the validation layer is of before ", vkx.ExtLayerSettings)
+	}
+}
+
+// GPU-assisted validation is really on: it finds a kernel that writes behind its buffer.
+func TestValidationFindsAnAccessOutside(t *testing.T) {
+	needAccessValidation(t)
+	b := openArith(t, Options{ValidateAccess: true})
+	require.NoError(t, addOnce(t, b))
+	b.lower = func(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+		list, err := lowerArith(d, n)
+		list[0].push, list[0].groups = arithPush{N: 1 << 10}, [3]uint32{1 << 4, 1, 1}
+		return list, err
+	}
+	err := addOnce(t, b)
+	var v *ValidationError
+	require.ErrorAs(t, err, &v)
+	require.Contains(t, v.Error(), "out of bounds")
+}
+
+// validatedSteps trains in a precision; whatever the layer says fails the test.
+func validatedSteps(t *testing.T, precision graph.DType, opts Options) {
+	t.Helper()
+	b := openTest(t, opts)
+	cfg, o := tinyModel()
+	cfg.SeqLen, cfg.DModel, cfg.VocabSize, o.Storage = 64, 80, 256, precision
+	cfg = cfg.Normalize()
+	withStepper(t, b, cfg, o, func(stepper *train.Stepper, batch train.Batch) {
+		got := takeSteps(t, stepper, batch, 3, func(int) {})
+		require.Less(t, got[2], got[0], "the loss falls")
+	})
+	require.NoError(t, b.Close())
+}
+
+// Steps of every precision are silent, with the kernels of a CPU, with those of a GPU, with cooperative matrices where there are some, and with tensors that go
+// over parts of themselves.
+func TestValidationIsSilentOverSteps(t *testing.T) {
+	needValidation(t)
+	for _, precision := range []graph.DType{graph.F32, graph.BF16, graph.F16} {
+		for name, opts := range map[string]Options{"cpu": {}, "gpu": {tweak: asGPU}, "floor": {FloorOnly: true}, "parts": {tweak: asGPU, Limits: "range=64K"}} {
+			t.Run(precision.String()+" "+name, func(t *testing.T) {
+				opts.Validate = true
+				validatedSteps(t, precision, opts)
+			})
+		}
+	}
+}
+
+// No kernel of a step looks outside of its buffers.
+func TestStepsAccessWhatIsTheirs(t *testing.T) {
+	needAccessValidation(t)
+	if b := openTest(t, Options{}); strings.Contains(b.Info().Name, "llvmpipe") {
+		t.Skip("lavapipe (Mesa 26.2) crashes in kernels with barriers that the layer has changed: no driver of ours but SwiftShader, with a newer layer")
+	}
+	for _, precision := range []graph.DType{graph.F32, graph.BF16, graph.F16} {
+		t.Run(precision.String(), func(t *testing.T) { validatedSteps(t, precision, Options{tweak: asGPU, ValidateAccess: true}) })
 	}
 }
 

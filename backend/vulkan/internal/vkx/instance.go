@@ -86,6 +86,7 @@ type InstanceConfig struct {
 	Portability bool          // list drivers that are not fully conformant too (MoltenVK); needs the extension
 	SyncLayer   string        // the layer that is to validate synchronization, if any
 	SyncSetting bool          // turned on by VK_EXT_layer_settings, else by VK_EXT_validation_features
+	GPUAssisted bool          // and it is to look at what shaders access
 	Messages    func(Message) // called from any thread, during calls; needs VK_EXT_debug_utils; nil for none
 }
 
@@ -111,7 +112,7 @@ func NewInstance(config InstanceConfig) (*Instance, error) {
 		layers: layers.array, layer_count: layers.n, extensions: extensions.array, extension_count: extensions.n,
 	}
 	if config.SyncLayer != "" {
-		c.sync_layer, c.sync_by_settings = at(names, 2), cBool(config.SyncSetting)
+		c.sync_layer, c.sync_by_settings, c.gpu_assisted = at(names, 2), cBool(config.SyncSetting), cBool(config.GPUAssisted)
 	}
 	if config.Portability {
 		c.flags = portabilityFlag

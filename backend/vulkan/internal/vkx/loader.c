@@ -79,13 +79,15 @@ VkxResult vkx_create_instance(const vkx_instance_config *c, vkx_instance *out) {
   // Warnings and errors; general, validation and performance messages.
   VkxMessengerCreateInfo messenger = {VKX_ST_DEBUG_MESSENGER, NULL,       0, 0x1100, 0x7,
                                       on_message,             (void *)c->message_handle};
-  uint32_t sync = 4; // VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
-  VkxValidationFeatures features = {VKX_ST_VALIDATION_FEATURES, NULL, 1, &sync, 0, NULL};
+  // VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT and _GPU_ASSISTED_EXT
+  uint32_t enabled[] = {4, 0};
+  VkxValidationFeatures features = {VKX_ST_VALIDATION_FEATURES, NULL, c->gpu_assisted ? 2 : 1, enabled, 0, NULL};
   // Newer layers look at what kernels access only when told to.
   VkxBool on = 1;
   VkxLayerSetting list[] = {{c->sync_layer, "validate_sync", 0, 1, &on},
-                            {c->sync_layer, "syncval_shader_accesses_heuristic", 0, 1, &on}};
-  VkxLayerSettings settings = {VKX_ST_LAYER_SETTINGS, NULL, sizeof list / sizeof *list, list};
+                            {c->sync_layer, "syncval_shader_accesses_heuristic", 0, 1, &on},
+                            {c->sync_layer, "gpuav_enable", 0, 1, &on}};
+  VkxLayerSettings settings = {VKX_ST_LAYER_SETTINGS, NULL, c->gpu_assisted ? 3 : 2, list};
   VkxInstanceCreateInfo info = {VKX_ST_INSTANCE_CREATE_INFO, NULL,      c->flags,           &app,
                                 c->layer_count,              c->layers, c->extension_count, c->extensions};
   // The chained messenger is the one that speaks during creation and destruction.

@@ -29,6 +29,7 @@ typedef struct {
   int messages;             // make a messenger that calls vkxGoMessage
   const char *sync_layer;   // turn this layer's synchronization validation on
   int sync_by_settings;     // ... with VK_EXT_layer_settings, else with VK_EXT_validation_features
+  int gpu_assisted;         // and let it look at what shaders access
   uintptr_t message_handle; // given back to vkxGoMessage
 } vkx_instance_config;
 
