@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	vk "github.com/vulkan-go/vulkan"
+
+	"github.com/vktrain/vktrain/backend/vulkan/internal/vkx"
 )
 
 // selfTest runs what a device not seen before has to get right, and takes away what it does not. The results are kept beside the pipelines.
@@ -104,7 +108,7 @@ func (b *Backend) testSubgroups(op string, size uint32, want func([]uint32, int)
 }
 
 // result is that of a test: from an earlier process, or of running it now. A test that could not be run to its end is a failure too, unless the device
-// was lost by it.
+// was lost by it, or what was in its way says nothing about the device.
 func (t *selfTest) result(name string, run func() (string, error)) (string, error) {
 	why, done := t.known.Tests[name]
 	if !done {
@@ -114,6 +118,9 @@ func (t *selfTest) result(name string, run func() (string, error)) (string, erro
 				t.known.Tests[name], t.dirty = "the device was lost", true
 				t.write()
 				return "", fmt.Errorf("vulkan: %s: the self-test of %s lost the device; it is not used from now on: start again: %w", t.b.physical.Name, name, err)
+			}
+			if passing(err) {
+				return "", fmt.Errorf("vulkan: %s: the self-test of %s: %w", t.b.physical.Name, name, err)
 			}
 			why = oneLine(err)
 		}
@@ -126,6 +133,14 @@ func (t *selfTest) result(name string, run func() (string, error)) (string, erro
 		t.b.physical.Failed = append(t.b.physical.Failed, line)
 	}
 	return why, nil
+}
+
+// passing tells an error that the same device need not give again: other programs have its memory, or the validation layer has something to say.
+func passing(err error) bool {
+	var memory *MemoryError
+	var validation *ValidationError
+	code := vkx.Code(err)
+	return errors.As(err, &memory) || errors.As(err, &validation) || code == vk.ErrorOutOfDeviceMemory || code == vk.ErrorOutOfHostMemory
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

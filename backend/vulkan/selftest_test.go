@@ -190,6 +190,20 @@ func TestSubgroupCheckFindsMistakes(t *testing.T) {
 	}
 }
 
+// A test for which there was no memory says nothing about the device.
+func TestSelfTestWithoutMemoryIsNotRemembered(t *testing.T) {
+	opts := Options{CacheDir: t.TempDir()}
+	if len(openTest(t, opts).tests.known.Tests) == 0 {
+		t.Skip("the device has no subgroup operations")
+	}
+	opts.CacheDir, opts.Software, opts.Limits = t.TempDir(), true, "memory=1K"
+	_, err := Open(opts)
+	var memory *MemoryError
+	require.ErrorAs(t, err, &memory)
+	opts.Limits = ""
+	require.Empty(t, openTest(t, opts).Device().Failed)
+}
+
 func TestSelfTestIsRememberedInTheCache(t *testing.T) {
 	opts := Options{CacheDir: t.TempDir()}
 	b := openTest(t, opts)
