@@ -60,10 +60,10 @@ func (t *tuner) start(b *Backend) {
 }
 
 // chosen is what a lowering is told.
-func (t *tuner) chosen(n *graph.Node, shape string, _ []string) string {
+func (t *tuner) chosen(n *graph.Node, shape string, names []string) string {
 	t.table.Lock()
 	defer t.table.Unlock()
-	if c := t.known.find(n.Op.String(), shape); c != nil {
+	if c := t.known.find(n.Op.String(), shape, names[0]); c != nil {
 		return c.Kernel
 	}
 	return ""
@@ -99,7 +99,7 @@ func (t *tuner) prepare(p *graph.Program) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	missing := slices.DeleteFunc(t.shapes(p), func(s shapeOf) bool { return t.known.find(s.op(), s.shape) != nil })
+	missing := slices.DeleteFunc(t.shapes(p), func(s shapeOf) bool { return t.known.find(s.op(), s.shape, s.rule) != nil })
 	if len(missing) == 0 {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (b *Backend) Choices(programs ...*graph.Program) []Choice {
 	for _, s := range t.shapes(programs...) {
 		c := Choice{Op: s.op(), Shape: s.shape, Kernel: s.rule, Rule: s.rule, Why: "not measured"}
 		b.tuner.table.Lock()
-		if known := b.tuner.known.find(c.Op, c.Shape); known != nil && b.tuner.b != nil && slices.Contains(s.names, known.Kernel) {
+		if known := b.tuner.known.find(c.Op, c.Shape, c.Rule); known != nil && b.tuner.b != nil && slices.Contains(s.names, known.Kernel) {
 			c = *known
 		}
 		b.tuner.table.Unlock()
@@ -250,6 +250,9 @@ func (t *tuner) verdict(n *graph.Node, name string) string {
 	if !ok {
 		if err := t.conform(&forcedBackend{t.b, t.b.forced(name, true)}, n); err != nil {
 			why = cmp.Or(err.Error(), "it does not conform")
+			if passing(err) {
+				return why
+			}
 		}
 		t.table.Lock()
 		t.known.Tests[key] = why

@@ -130,6 +130,26 @@ func TestTuning(t *testing.T) {
 	require.Equal(t, made, again.physical.Tuned(again.opts))
 }
 
+// What was measured where some kernels could not be chosen, as without cooperative matrices, does not count where they can, nor the other way round.
+func TestTuningIsOfTheKernelsThatThereAre(t *testing.T) {
+	dir := t.TempDir()
+	lesser, _ := openTuned(t, dir, nil, Options{})
+	lesser.caps.broken = map[string]bool{"matmul_subgroup_4": true, "matmul_subgroup_8": true, "matmul_tile_32": true}
+	runLayers(t, lesser)
+	without := lesser.Choices(layers())
+	b, measured := openTuned(t, dir, nil, Options{})
+	runLayers(t, b)
+	require.NotEmpty(t, *measured)
+	for i, c := range b.Choices(layers()) {
+		require.NotEqual(t, without[i].Kernel, c.Kernel)
+	}
+	again, measured := openTuned(t, dir, nil, Options{})
+	again.caps.broken = lesser.caps.broken
+	runLayers(t, again)
+	require.Empty(t, *measured)
+	require.Equal(t, without, again.Choices(layers()))
+}
+
 // A kernel that computes something else is never taken, however fast it is: here one that writes zeros.
 func TestTheWrongKernelIsNotChosen(t *testing.T) {
 	asked := 0

@@ -74,10 +74,11 @@ func (f tuningFile) write(t tuning) error {
 	return replaceFile(f.path, append([]byte(tuningMagic+sum(body)+"\n"), body...))
 }
 
-// find gives the choice for a shape, nil if there is none.
-func (t *tuning) find(op, shape string) *Choice {
+// find gives the choice for a shape, nil if there is none. Where another kernel was the rule's, others could be chosen from: without cooperative
+// matrices, or with lesser limits.
+func (t *tuning) find(op, shape, rule string) *Choice {
 	for i := range t.Choices {
-		if c := &t.Choices[i]; c.Op == op && c.Shape == shape {
+		if c := &t.Choices[i]; c.Op == op && c.Shape == shape && c.Rule == rule {
 			return c
 		}
 	}
@@ -86,7 +87,7 @@ func (t *tuning) find(op, shape string) *Choice {
 
 // set replaces the choice for a shape.
 func (t *tuning) set(c Choice) {
-	if old := t.find(c.Op, c.Shape); old != nil {
+	if old := t.find(c.Op, c.Shape, c.Rule); old != nil {
 		*old = c
 		return
 	}
