@@ -122,6 +122,11 @@ func (b *Backend) Tune(programs ...*graph.Program) ([]Choice, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.file.path != "" { // before minutes are spent on what cannot be kept
+		if err := t.file.write(t.known); err != nil {
+			return nil, fmt.Errorf("vulkan: what is measured cannot be kept, and runs would not take it: %w", err)
+		}
+	}
 	t.table.Lock()
 	t.known.Tests = map[string]string{}
 	t.table.Unlock()

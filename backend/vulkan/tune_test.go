@@ -294,3 +294,13 @@ func TestTuneOnThisDevice(t *testing.T) {
 	}
 	require.Equal(t, choices, b.Choices(layers()))
 }
+
+// Nobody waits for measurements that would be lost.
+func TestTuneSaysThatNothingCanBeKept(t *testing.T) {
+	dir := t.TempDir()
+	b, measured := openTuned(t, dir, nil, Options{})
+	require.NoError(t, os.Mkdir(b.tuner.file.path, 0o777))
+	_, err := b.Tune(layers())
+	require.ErrorContains(t, err, "what is measured cannot be kept")
+	require.Empty(t, *measured)
+}
