@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/vktrain/vktrain/backend"
@@ -32,7 +33,7 @@ func ProbeMain() {}
 func ListDevices(Options) ([]DeviceInfo, error) { return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo) }
 
 // Tune returns an error: see ErrWithoutCgo.
-func (b *Backend) Tune(...*graph.Program) ([]Choice, error) {
+func (b *Backend) Tune(context.Context, ...*graph.Program) ([]Choice, error) {
 	return nil, fmt.Errorf("vulkan: %w", ErrWithoutCgo)
 }
 

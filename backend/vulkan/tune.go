@@ -4,6 +4,7 @@ package vulkan
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -103,13 +104,13 @@ func (t *tuner) prepare(p *graph.Program) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	_, err := t.measureAll(missing, time.Now().Add(t.budget))
+	_, err := t.measureAll(context.Background(), missing, time.Now().Add(t.budget))
 	return err
 }
 
 // Tune measures every kernel that the nodes of programs can choose from, whatever is known, and keeps the result for this and later runs. It needs
-// Options.Tuning.
-func (b *Backend) Tune(programs ...*graph.Program) ([]Choice, error) {
+// Options.Tuning. When ctx is done it ends after the kernel in progress, with ctx's error, and what was known of the shapes that are left stays.
+func (b *Backend) Tune(ctx context.Context, programs ...*graph.Program) ([]Choice, error) {
 	if err := b.usable(); err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (b *Backend) Tune(programs ...*graph.Program) ([]Choice, error) {
 	t.table.Lock()
 	t.known.Tests = map[string]string{}
 	t.table.Unlock()
-	return t.measureAll(t.shapes(programs...), time.Time{})
+	return t.measureAll(ctx, t.shapes(programs...), time.Time{})
 }
 
 // Choices are the kernels that the nodes of programs get.
@@ -150,7 +151,7 @@ func (b *Backend) Choices(programs ...*graph.Program) []Choice {
 }
 
 // measureAll measures shapes until a time, if it is not zero; those that are left get the rule's kernel.
-func (t *tuner) measureAll(shapes []shapeOf, until time.Time) ([]Choice, error) {
+func (t *tuner) measureAll(ctx context.Context, shapes []shapeOf, until time.Time) ([]Choice, error) {
 	total, done := 0, 0
 	for _, s := range shapes {
 		total += len(s.names)
@@ -166,7 +167,10 @@ func (t *tuner) measureAll(shapes []shapeOf, until time.Time) ([]Choice, error) 
 		c := Choice{Op: s.op(), Shape: s.shape, Kernel: s.rule, Rule: s.rule, Why: "not measured: there was no time"}
 		if until.IsZero() || time.Now().Before(until) {
 			var err error
-			if c, err = t.measure(s, step); err != nil {
+			if c, err = t.measure(ctx, s, step); err != nil {
+				if ctx.Err() != nil && t.file.path != "" {
+					_ = t.file.write(t.known) // with the shapes before
+				}
 				return nil, err
 			}
 		}
@@ -184,8 +188,8 @@ func (t *tuner) measureAll(shapes []shapeOf, until time.Time) ([]Choice, error) 
 	return list, nil
 }
 
-// measure times the kernels for a shape and takes the fastest that conforms. An error is a lost device's.
-func (t *tuner) measure(s shapeOf, step func()) (Choice, error) {
+// measure times the kernels for a shape and takes the fastest that conforms. An error is a lost device's, or ctx's.
+func (t *tuner) measure(ctx context.Context, s shapeOf, step func()) (Choice, error) {
 	c := Choice{Op: s.op(), Shape: s.shape, Kernel: s.rule, Rule: s.rule}
 	p := graph.Alone(s.node)
 	store, err := t.b.NewStore(p.Vars())
@@ -195,6 +199,9 @@ func (t *tuner) measure(s shapeOf, step func()) (Choice, error) {
 	}
 	defer store.Close()
 	for _, name := range s.names {
+		if err := ctx.Err(); err != nil {
+			return c, err
+		}
 		step()
 		k := KernelTime{Kernel: name}
 		if k.Seconds, err = t.time(p, store, name); err != nil {
@@ -219,6 +226,9 @@ func (t *tuner) measure(s shapeOf, step func()) (Choice, error) {
 		k := &c.Times[i]
 		if k.Refused != "" {
 			break
+		}
+		if err := ctx.Err(); err != nil {
+			return c, err
 		}
 		if k.Refused = t.verdict(s.node, k.Kernel); k.Refused == "" {
 			c.Kernel = k.Kernel

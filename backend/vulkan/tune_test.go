@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,7 +122,7 @@ func TestTuning(t *testing.T) {
 	require.Equal(t, choices, again.Choices(layers()))
 	require.Equal(t, choices, again.physical.Tuned(again.opts))
 
-	made, err := again.Tune(layers())
+	made, err := again.Tune(t.Context(), layers())
 	require.NoError(t, err)
 	require.NotEmpty(t, *measured)
 	for _, c := range made {
@@ -252,10 +253,10 @@ func TestWhatIsNotTuned(t *testing.T) {
 			require.Empty(t, files)
 			switch name {
 			case "no clock":
-				_, err := b.Tune(layers())
+				_, err := b.Tune(t.Context(), layers())
 				require.ErrorIs(t, err, ErrNoTimestamps)
 			case "turned off":
-				_, err := b.Tune(layers())
+				_, err := b.Tune(t.Context(), layers())
 				require.ErrorContains(t, err, "turned off")
 			}
 		})
@@ -281,7 +282,7 @@ func TestTuneOnThisDevice(t *testing.T) {
 	if b.physical.Limits.TimestampNanos == 0 {
 		t.Skip("no timestamps")
 	}
-	choices, err := b.Tune(layers())
+	choices, err := b.Tune(t.Context(), layers())
 	require.NoError(t, err)
 	for _, c := range choices {
 		require.Greater(t, len(c.Times), 2)
@@ -300,7 +301,27 @@ func TestTuneSaysThatNothingCanBeKept(t *testing.T) {
 	dir := t.TempDir()
 	b, measured := openTuned(t, dir, nil, Options{})
 	require.NoError(t, os.Mkdir(b.tuner.file.path, 0o777))
-	_, err := b.Tune(layers())
+	_, err := b.Tune(t.Context(), layers())
 	require.ErrorContains(t, err, "what is measured cannot be kept")
 	require.Empty(t, *measured)
+}
+
+// Ctrl-C ends it after a kernel, and keeps the shapes that are done.
+func TestTuneEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	conform := func(backend.Backend, *graph.Node) error { return nil }
+	seen := 0
+	tuning := &Tuning{Conform: conform, Software: true, Progress: func(done, total int) {
+		if seen = done; done == total-1 {
+			cancel()
+		}
+	}}
+	dir := t.TempDir()
+	b, _ := openTuned(t, dir, nil, Options{Tuning: tuning})
+	_, err := b.Tune(ctx, layers())
+	require.ErrorIs(t, err, context.Canceled)
+	require.Positive(t, seen)
+	choices := b.Choices(layers())
+	require.Len(t, b.physical.Tuned(b.opts), len(choices)-1)
+	require.Equal(t, "not measured", choices[len(choices)-1].Why)
 }

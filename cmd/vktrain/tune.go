@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ its operator. Training and benchmarks do that by themselves for shapes that are 
 that run on the CPU too. The choices are kept for the device, its driver's version and these kernels.`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return tune(c.OutOrStdout(), f)
+			return tune(c.Context(), c.OutOrStdout(), f)
 		},
 	}
 	f.device.add(c)
@@ -54,7 +55,7 @@ type tuningJSON struct {
 	Choices []vulkan.Choice `json:"choices"`
 }
 
-func tune(out io.Writer, f tuneFlags) (err error) {
+func tune(ctx context.Context, out io.Writer, f tuneFlags) (err error) {
 	if _, err := f.size.config(); err != nil { // before a device is opened
 		return err
 	}
@@ -84,7 +85,12 @@ func tune(out io.Writer, f tuneFlags) (err error) {
 	var choices []vulkan.Choice
 	if f.show {
 		choices = gpu.Choices(programs...)
-	} else if choices, err = gpu.Tune(programs...); err != nil {
+	} else if choices, err = gpu.Tune(ctx, programs...); errors.Is(err, context.Canceled) {
+		if !f.json {
+			row(out, "interrupted", "the shapes that were measured before are kept")
+		}
+		return errInterrupted
+	} else if err != nil {
 		return err
 	}
 	if f.json {
