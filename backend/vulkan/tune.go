@@ -118,6 +118,8 @@ func (b *Backend) Tune(ctx context.Context, programs ...*graph.Program) ([]Choic
 	switch {
 	case t.b == nil:
 		return nil, errors.New("vulkan: tuning is turned off")
+	case t.file.path == "" && !b.opts.NoCache:
+		return nil, errors.New("vulkan: there is no folder to keep what is measured: set HOME or XDG_CACHE_HOME")
 	case b.physical.Limits.TimestampNanos == 0:
 		return nil, fmt.Errorf("vulkan: %s has %w", b.physical.Name, ErrNoTimestamps)
 	}

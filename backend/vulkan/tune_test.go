@@ -303,6 +303,9 @@ func TestTuneSaysThatNothingCanBeKept(t *testing.T) {
 	require.NoError(t, os.Mkdir(b.tuner.file.path, 0o777))
 	_, err := b.Tune(t.Context(), layers())
 	require.ErrorContains(t, err, "what is measured cannot be kept")
+	b.tuner.file.path = "" // as without a home
+	_, err = b.Tune(t.Context(), layers())
+	require.ErrorContains(t, err, "no folder to keep what is measured: set HOME")
 	require.Empty(t, *measured)
 }
 
