@@ -74,6 +74,44 @@ func TestSaveThenRead(t *testing.T) {
 	require.Len(t, files, 2)
 }
 
+// A store whose matrices are bf16 is saved as it is, and read into one of f32.
+func TestSaveOfNarrowMatrices(t *testing.T) {
+	dir, info := t.TempDir(), smallInfo()
+	var vars []graph.Var
+	for _, p := range info.Model.Params() {
+		v := graph.Var{Name: p.Name, Shape: p.Shape}
+		if p.Role.IsMatrix() {
+			v.DType = graph.BF16
+		}
+		vars = append(vars, v)
+	}
+	from, err := reference.NewBackend().NewStore(vars)
+	require.NoError(t, err)
+	want := map[string][]byte{}
+	for _, v := range vars {
+		raw, wide := make([]byte, v.Bytes()), make([]byte, 4*v.Elems())
+		for i := range v.Elems() {
+			bits := uint32(0x3f80+i%100) << 16
+			binary.LittleEndian.PutUint32(wide[4*i:], bits)
+			if v.DType == graph.BF16 {
+				binary.LittleEndian.PutUint16(raw[2*i:], uint16(bits>>16))
+			} else {
+				binary.LittleEndian.PutUint32(raw[4*i:], bits)
+			}
+		}
+		require.NoError(t, from.Write(v.Name, raw))
+		want[v.Name] = wide
+	}
+	require.NoError(t, checkpoint.Save(dir, info, from))
+	to := store(t, info.Model, false)
+	require.NoError(t, checkpoint.ReadParams(t.Context(), dir, info, to))
+	for name, raw := range want {
+		got := make([]byte, len(raw))
+		require.NoError(t, to.Read(name, got))
+		require.Equal(t, raw, got, name)
+	}
+}
+
 func TestReadTakesOtherFloatFormats(t *testing.T) {
 	dir := t.TempDir()
 	info := smallInfo()

@@ -22,7 +22,7 @@ func TestCost(t *testing.T) {
 	b.QKNormRoPE(x, b.Var("qgain", F32, 8), QKNormRoPEAttr{Norm: QKRMS, Heads: 4, HeadDim: 8})
 	b.SwiGLU(x, x)
 	m, v, g := b.Var("m", F32, out, width), b.Var("v", F32, out, width), b.Var("g", F32, out, width)
-	b.AdamW(w, m, v, g, b.Var("hyper", F32, HyperLen), b.Var("clip", F32, 1), AdamWAttr{})
+	b.AdamW(w, m, v, g, b.Var("hyper", F32, HyperLen), b.Var("clip", F32, 1), nil, AdamWAttr{})
 	b.Fill(m, 0)
 	pairs := int64(2 * 4 * (8 * 9 / 2)) // batch, heads, pairs at or below the diagonal
 	nodes := b.nodes

@@ -65,7 +65,7 @@ func mlpWith(t *testing.T, again func(v *Value) bool) *Program {
 	for i, p := range params {
 		m := b.Var("m."+p.Name(), F32, p.Shape()...)
 		v := b.Var("v."+p.Name(), F32, p.Shape()...)
-		b.AdamW(p, m, v, grads[i], hyper, clip, AdamWAttr{Decay: 1})
+		b.AdamW(p, m, v, grads[i], hyper, clip, nil, AdamWAttr{Decay: 1})
 	}
 	b.Output("loss", loss)
 	b.Output("grad_norm", norm)

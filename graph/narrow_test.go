@@ -37,6 +37,11 @@ func TestNarrowOperandsAreChecked(t *testing.T) {
 	x, gain := b.Input("x", BF16, 3, 4), b.Input("gain", BF16, 4)
 	require.PanicsWithValue(t, `graph: rms_norm: "gain" is bf16, want f32`, func() { b.RMSNorm(x, gain, nil, 0) })
 	require.PanicsWithValue(t, `graph: add: "i" is i32, want f32, bf16 or f16`, func() { b.Add(x, b.Input("i", I32, 3, 4), nil) })
+	one := func(name string, d DType, n int) *Value { return b.Var(name, d, n) }
+	require.PanicsWithValue(t, `graph: adamw: key "key" is i32[4] and "p" f32, want i32[4] and bf16`, func() {
+		p := one("p", F32, 3)
+		b.AdamW(p, p, p, p, one("hyper", F32, HyperLen), one("clip", F32, 1), one("key", I32, KeyLen), AdamWAttr{})
+	})
 	// A variable's gradient is float32, whatever it came through.
 	v := b.Var("v", F32, 3, 4)
 	y := b.Sum(b.SwiGLU(x, b.Add(x, v, nil)), nil)

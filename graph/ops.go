@@ -89,7 +89,7 @@ var opTable = [NumOps]struct{ name, in, out, inPlace, narrow string }{
 	OpFill:             {"fill", "", "y", "", "y"},
 	OpSumSquares:       {"sum_squares", "x", "partials", "", "x"},
 	OpClipNorm:         {"clip_norm", "partials [scale]", "norm factor", "", ""},
-	OpAdamW:            {"adamw", "p m v g hyper clip", "p m v", "", ""},
+	OpAdamW:            {"adamw", "p m v g hyper clip [key]", "p m v", "", "p"},
 	OpCast:             {"cast", "x", "y", "", "x y"},
 }
 
@@ -137,7 +137,7 @@ func parsePlaces() (places [NumOps][]Place) {
 	return places
 }
 
-// Narrow tells, of inputs and outputs in order, which operands may be bf16 or f16. All others but tokens and targets are f32.
+// Narrow tells, of inputs and outputs in order, which operands may be bf16 or f16. All others but tokens, targets and keys are f32.
 func (op Op) Narrow() (in, out []bool) { return opNarrow[op].in, opNarrow[op].out }
 
 var opNarrow = parseNarrow()

@@ -48,8 +48,13 @@ const (
 
 // AdamWAttr is the attribute of adamw.
 type AdamWAttr struct {
-	Decay float32 // the tensor's multiplier of the weight decay: 1 for matrices, 0 for gains
+	Decay  float32 // the tensor's multiplier of the weight decay: 1 for matrices, 0 for gains
+	Tensor uint32  // with a key: the parameter's number, below 2^30, so that each has random bits of its own
+	First  int     // with a key: the number in the tensor of element 0, a multiple of 8, where p is a part of it
 }
+
+// KeyLen is the number of elements of AdamW's key operand: the lower and the upper half of a seed, and those of a stream, of package rng.
+const KeyLen = 4
 
 // AdamW updates a parameter and its moments in place (Loshchilov & Hutter 2019, decoupled decay):
 //
@@ -61,11 +66,18 @@ type AdamWAttr struct {
 //
 // Where clip is 0 it leaves p, m and v as they are.
 //
-//	p, m, v, g of one size; hyper (HyperLen); clip (1)
-func (b *Builder) AdamW(p, m, v, g, hyper, clip *Value, attr AdamWAttr) {
+// With a key, p is bf16 and rounded stochastically: of the two numbers beside the float32 result it becomes the one away from zero with
+// the probability that makes the mean exact. That is, 16 random bits are added to the float32 bits, of which the upper half is then kept. The bits of element i are
+// the lower (i even) or upper half of word Tensor 2^34 + (First+i)/2 of the key's stream, so that they are the same on all devices.
+//
+//	p, m, v, g of one size; hyper (HyperLen); clip (1); key (KeyLen) i32, new in each step, or nil
+func (b *Builder) AdamW(p, m, v, g, hyper, clip, key *Value, attr AdamWAttr) {
 	wantFloat(OpAdamW, p, m, v, g, hyper, clip)
+	if key != nil && (key.dtype != I32 || key.Elems() != KeyLen || p.dtype != BF16) {
+		misuse("%s: key %q is %s%v and %q %s, want i32[%d] and bf16", OpAdamW, key.name, key.dtype, key.shape, p.name, p.dtype, KeyLen)
+	}
 	wantElems(OpAdamW, p.Elems(), m, v, g)
 	wantElems(OpAdamW, HyperLen, hyper)
 	wantElems(OpAdamW, 1, clip)
-	b.node(OpAdamW, []*Value{p, m, v, g, hyper, clip}, []*Value{p, m, v}, attr)
+	b.node(OpAdamW, []*Value{p, m, v, g, hyper, clip, key}, []*Value{p, m, v}, attr)
 }

@@ -14,7 +14,7 @@ const (
 	F32  DType = iota // IEEE 754 binary32
 	BF16              // the upper half of a binary32, rounded to nearest even
 	F16               // IEEE 754 binary16
-	I32               // signed 32-bit integer: tokens, targets
+	I32               // signed 32-bit integer: tokens, targets, keys
 )
 
 var dtypes = [...]struct {

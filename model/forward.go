@@ -33,17 +33,17 @@ type net struct {
 // Forward records the parameters as variables, in the order of Params, and the pass from tokens (B, T) i32 to logits. Activations are in the
 // storage format, and so are the matrices that they are multiplied by, each cast once. The config must be valid.
 func (c Config) Forward(b *graph.Builder, tokens *graph.Value, storage graph.DType) *Forward {
-	f := c.Trunk(b, tokens, storage)
+	f := c.Trunk(b, tokens, storage, graph.F32)
 	f.Logits = c.Head(b, f, f.Final)
 	return f
 }
 
-// Trunk is Forward without the head.
-func (c Config) Trunk(b *graph.Builder, tokens *graph.Value, storage graph.DType) *Forward {
+// Trunk is Forward without the head, with the variables of matrices in a format of their own.
+func (c Config) Trunk(b *graph.Builder, tokens *graph.Value, storage, masters graph.DType) *Forward {
 	n := &net{b: b, f: &Forward{Params: map[string]*graph.Value{}, storage: storage}}
 	n.c, n.pos = c.valid()
 	for _, p := range n.c.Params() {
-		n.f.Params[p.Name] = b.Var(p.Name, graph.F32, p.Shape...)
+		n.f.Params[p.Name] = p.Var(b, masters)
 	}
 	x := b.EmbeddingAs(n.param(nameEmbedding), tokens, storage)
 	if n.c.EmbedNorm {

@@ -34,6 +34,15 @@ func (r Role) String() string { return roleNames[r] }
 // IsMatrix tells the roles of parameters with two axes: the embedding, the head and the projections.
 func (r Role) IsMatrix() bool { return r <= RoleMatrix }
 
+// Var declares the variable of a parameter: matrices in the masters' format, others in f32.
+func (p Param) Var(b *graph.Builder, masters graph.DType) *graph.Value {
+	d := graph.F32
+	if p.Role.IsMatrix() {
+		d = masters
+	}
+	return b.Var(p.Name, d, p.Shape...)
+}
+
 // Param is a parameter of a config. Its initial value is Mean + Std N(0, 1) in each element.
 type Param struct {
 	Name  string

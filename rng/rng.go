@@ -60,8 +60,8 @@ func (r *Rand) Seek(n uint64) {
 }
 
 func (r *Rand) load() {
-	n, s := r.state.Word/4, r.state
-	r.block = philox4x32([4]uint32{uint32(n), uint32(n >> 32), uint32(s.Stream), uint32(s.Stream >> 32)}, [2]uint32{uint32(s.Seed), uint32(s.Seed >> 32)})
+	n, key := r.state.Word/4, r.state.Key()
+	r.block = philox4x32([4]uint32{uint32(n), uint32(n >> 32), key[2], key[3]}, [2]uint32{key[0], key[1]})
 }
 
 // Uint32 is uniform over 32 bits; it takes one word.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	ZLoss       float64   `yaml:"z_loss"`       // coefficient of log² Z (Chowdhery et al. 2022); 0: off
 
 	Precision      string  `yaml:"precision"`        // of activations: PrecisionAuto, f32, bf16 or f16
+	Masters        string  `yaml:"masters"`          // of matrices in the Store: f32, or bf16, rounded stochastically; gains are f32
 	LossScale      float64 `yaml:"loss_scale"`       // in f16, what gradients are times in the first step
 	LossScaleSteps int     `yaml:"loss_scale_steps"` // steps without an overflow after which it is doubled
 
@@ -131,7 +133,7 @@ func FromPreset(name string) (Config, error) {
 		SeqLen: m.SeqLen, Batch: r.batch, Accumulation: r.accumulation, Steps: r.steps,
 		LR: r.lr, MinLR: -1, Warmup: -1, Schedule: ScheduleCosine,
 		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: r.weightDecay, Decay: DecayMatrices, Clip: 1, Moments: MomentsDevice, Recompute: model.RecomputeNone,
-		Precision: PrecisionAuto, LossScale: defaultLossScale, LossScaleSteps: defaultScaleGrowth,
+		Precision: PrecisionAuto, Masters: graph.F32.String(), LossScale: defaultLossScale, LossScaleSteps: defaultScaleGrowth,
 		EvalEvery: -1, EvalBatches: r.evalBatches, SampleEvery: -1, SampleTokens: 48,
 		Seed: 1, Device: "auto",
 	}, nil
@@ -258,6 +260,7 @@ func (c Config) checkNames() error {
 		{"moments", c.Moments, []string{MomentsDevice, MomentsHost}},
 		{"recompute", string(c.Recompute), model.RecomputeNames()},
 		{"precision", c.Precision, PrecisionNames()},
+		{"masters", c.Masters, []string{graph.F32.String(), graph.BF16.String()}},
 		{"data.tokenizer", c.Data.Tokenizer, []string{TokenizerAuto, TokenizerByte, TokenizerBPE}},
 	} {
 		if !slices.Contains(n.known, n.value) {

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
 	"github.com/vktrain/vktrain/rng"
 )
@@ -23,9 +24,9 @@ type Generator struct {
 	logits []float32
 }
 
-// NewGenerator compiles LogitsProgram over a store that has the model's parameters.
-func NewGenerator(dev backend.Backend, store backend.Store, cfg model.Config) (*Generator, error) {
-	p, err := LogitsProgram(cfg, ProgramOptions{Batch: 1})
+// NewGenerator compiles LogitsProgram over a store that has the model's parameters, matrices in the masters' format.
+func NewGenerator(dev backend.Backend, store backend.Store, cfg model.Config, masters graph.DType) (*Generator, error) {
+	p, err := LogitsProgram(cfg, ProgramOptions{Batch: 1, Masters: masters})
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +117,15 @@ func (g *Generator) next(text []int32) ([]float32, error) {
 
 // Close frees the program.
 func (g *Generator) Close() error { return g.exe.Close() }
+
+// appendBF16 rounds finite numbers to nearest even.
+func appendBF16(raw []byte, x []float32) []byte {
+	for _, f := range x {
+		b := math.Float32bits(f)
+		raw = binary.LittleEndian.AppendUint16(raw, uint16((b+0x7fff+b>>16&1)>>16))
+	}
+	return raw
+}
 
 func appendFloats(raw []byte, x []float32) []byte {
 	for _, f := range x {

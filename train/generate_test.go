@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vktrain/vktrain/backend/conformance/reference"
+	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/rng"
 )
 
@@ -21,7 +22,7 @@ func TestGeneratorContinuesPastItsWindow(t *testing.T) {
 	for _, q := range m.Params() {
 		require.NoError(t, store.Write(q.Name, initial(q)))
 	}
-	g, err := NewGenerator(dev, store, m)
+	g, err := NewGenerator(dev, store, m, graph.F32)
 	require.NoError(t, err)
 	run := func(prompt []int32, r Request) []int32 {
 		r.Prompt = prompt

@@ -69,8 +69,9 @@ func (c Config) checkFit(info backend.Info) error {
 		return badKey("", "%v", err)
 	}
 	tokens, params := int64(c.Batch)*int64(c.SeqLen), 4*int64(m.NumParams())
+	masters := params / 4 * int64(c.masters().Size()) // and gains have more
 	least := Memory{
-		Params: params, Moments: 2 * params, Arena: tokens * int64(c.on(info).storage().Size()) * int64(m.DModel) * int64(m.NLayers), Inputs: 8 * tokens,
+		Params: masters, Moments: 2 * params, Arena: tokens * int64(c.on(info).storage().Size()) * int64(m.DModel) * int64(m.NLayers), Inputs: 8 * tokens,
 	}
 	if c.Accumulation > 1 {
 		least.Accumulators = params
@@ -84,7 +85,7 @@ func (c Config) withEvaluation(programs []*graph.Program) ([]*graph.Program, err
 	if err != nil {
 		return nil, err
 	}
-	logits, err := LogitsProgram(c.Model.Config, ProgramOptions{Batch: 1})
+	logits, err := LogitsProgram(c.Model.Config, ProgramOptions{Batch: 1, Masters: c.masters()})
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,6 @@ func PlanStep(dev backend.Backend, c Config) (StepPlan, error) {
 // programOptions are those of the run's programs.
 func (c Config) programOptions() ProgramOptions {
 	return ProgramOptions{
-		Storage: c.storage(), Batch: c.Batch, SeqLen: c.SeqLen, MaxNorm: float32(c.Clip), ZLoss: float32(c.ZLoss), Decay: c.Decay, Recompute: c.Recompute,
+		Storage: c.storage(), Masters: c.masters(), Batch: c.Batch, SeqLen: c.SeqLen, MaxNorm: float32(c.Clip), ZLoss: float32(c.ZLoss), Decay: c.Decay, Recompute: c.Recompute,
 	}
 }

@@ -48,6 +48,14 @@ func (c Config) storage() graph.DType {
 	return graph.DType(max(0, slices.Index([]string{graph.F32.String(), graph.BF16.String(), graph.F16.String()}, c.Precision)))
 }
 
+// masters is the format of the matrices' variables.
+func (c Config) masters() graph.DType {
+	if c.Masters == graph.BF16.String() {
+		return graph.BF16
+	}
+	return graph.F32
+}
+
 // LossScale is the state of dynamic loss scaling (Micikevicius et al. 2018, section 3.2), all of it: a run that goes on from it goes on as it would
 // have. Gradients in f16 are of the loss times Scale, so that small ones are not lost; where one overflows, the device leaves the step out.
 type LossScale struct {

@@ -16,6 +16,7 @@ const (
 	InputTargets  = "targets"    // (B, T) i32; graph.IgnoreTarget leaves a position out
 	InputInvCount = "inv_count"  // (1) f32: 1 / the number of targets kept in the whole step, over all its micro-batches
 	InputHyper    = "hyper"      // (graph.HyperLen) f32
+	InputRounding = "rounding"   // (graph.KeyLen) i32: the key of programs with masters in bf16; others have no such input
 	InputScale    = "loss_scale" // (1) f32: what the gradients of programs in f16 are times; others have no such input
 	InputRows     = "rows"       // (B) i32: which positions LogitsProgram gives, sequence*T + position
 
@@ -68,13 +69,17 @@ type ProgramOptions struct {
 	Recompute model.Recompute
 	// ChunkRows is how many tokens have their logits in memory at a time, a multiple of model.RowsUnit. 0: what model.LossOptions says.
 	ChunkRows int
-	// Storage is the format of activations and their gradients: f32, bf16 or f16. Matrices are cast to it once a program; parameters, their gradients and
-	// moments are f32.
+	// Storage is the format of activations and their gradients: f32, bf16 or f16. Matrices are cast to it once a program, if they are in another; gradients of
+	// parameters, moments and gains are f32.
 	Storage graph.DType
+	// Masters is the format of the matrices' variables: f32, or bf16, which AdamW rounds stochastically.
+	Masters graph.DType
 	// Grads makes StepProgram give more outputs, for tests and diagnostics: "logits", "grad."+parameter (not clipped), and the activations "act.hidden.0" to
 	// "act.hidden.N", "act.final" (B, T, D), and for each block i "act.layers.i.q_rope" (B, T, H*h), "act.layers.i.k_rope" (B, T, K*h)
 	// and "act.layers.i.lse" (B, H, T).
 	Grads bool
+
+	nearest bool // masters in bf16 are rounded to nearest, for a comparison
 }
 
 func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, error) {
@@ -88,6 +93,8 @@ func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, e
 	switch {
 	case o.Storage == graph.I32:
 		return cfg, o, errors.New("storage: i32 is not possible: use f32, bf16 or f16")
+	case o.Masters != graph.F32 && o.Masters != graph.BF16:
+		return cfg, o, fmt.Errorf("masters: %s is not possible: use f32 or bf16", o.Masters)
 	case o.Batch < 1:
 		return cfg, o, fmt.Errorf("batch: %d is too small: use at least 1", o.Batch)
 	case o.SeqLen < 1:
@@ -124,7 +131,7 @@ func newPass(cfg model.Config, o ProgramOptions, zloss float32) *pass {
 	tokens := b.Input(InputTokens, graph.I32, o.Batch, o.SeqLen)
 	targets := b.Input(InputTargets, graph.I32, o.Batch, o.SeqLen)
 	invCount := b.Input(InputInvCount, graph.F32, 1)
-	p := &pass{cfg: cfg, b: b, f: cfg.Trunk(b, tokens, o.Storage), targets: targets, invCount: invCount}
+	p := &pass{cfg: cfg, b: b, f: cfg.Trunk(b, tokens, o.Storage, o.Masters), targets: targets, invCount: invCount}
 	p.loss = model.LossOptions{ZLoss: zloss, ChunkRows: o.ChunkRows, Logits: o.Grads}
 	p.f.Recompute(b, o.Recompute)
 	return p
@@ -202,7 +209,7 @@ func ApplyProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	params := cfg.Params()
 	values, grads := make([]*graph.Value, len(params)), make([]*graph.Value, len(params))
 	for i, q := range params {
-		values[i] = b.Var(q.Name, graph.F32, q.Shape...)
+		values[i] = q.Var(b, o.Masters)
 	}
 	for i, q := range params {
 		grads[i] = b.Var(PrefixGrad+q.Name, graph.F32, q.Shape...)
@@ -236,7 +243,7 @@ func LogitsProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	b := graph.NewBuilder()
 	tokens := b.Input(InputTokens, graph.I32, o.Batch, o.SeqLen)
 	rows := b.Input(InputRows, graph.I32, o.Batch)
-	f := cfg.Trunk(b, tokens, o.Storage)
+	f := cfg.Trunk(b, tokens, o.Storage, o.Masters)
 	final := b.View(f.Final, 0, o.Batch*o.SeqLen, cfg.DModel)
 	logits := cfg.Head(b, f, b.Embedding(final, rows))
 	if logits.DType() != graph.F32 {
@@ -249,6 +256,10 @@ func LogitsProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 // update clips the gradients by their norm together and updates the parameters. The gradients are times a scale, unless it is nil.
 func update(b *graph.Builder, o ProgramOptions, params []model.Param, values, grads []*graph.Value, scale *graph.Value) {
 	hyper := b.Input(InputHyper, graph.F32, graph.HyperLen)
+	var rounding *graph.Value
+	if o.Masters == graph.BF16 && !o.nearest {
+		rounding = b.Input(InputRounding, graph.I32, graph.KeyLen)
+	}
 	m, v := make([]*graph.Value, len(params)), make([]*graph.Value, len(params))
 	for i, q := range params {
 		m[i] = b.Var(PrefixM+q.Name, graph.F32, q.Shape...)
@@ -260,12 +271,26 @@ func update(b *graph.Builder, o ProgramOptions, params []model.Param, values, gr
 	}
 	norm, clip := b.ClipNorm(partials, scale, o.MaxNorm)
 	b.Output(OutputGradNorm, norm)
-	for i, q := range params {
+	adamW := func(i int, key *graph.Value) {
 		var attr graph.AdamWAttr
-		if o.Decay.Applies(q.Role) {
+		if o.Decay.Applies(params[i].Role) {
 			attr.Decay = 1
 		}
-		b.AdamW(values[i], m[i], v[i], grads[i], hyper, clip, attr)
+		if key != nil {
+			attr.Tensor = uint32(i)
+		}
+		b.AdamW(values[i], m[i], v[i], grads[i], hyper, clip, key, attr)
+	}
+	var narrow []int // stand behind the others, which a device may update together where they are neighbours
+	for i, p := range values {
+		if p.DType() == graph.F32 {
+			adamW(i, nil)
+		} else {
+			narrow = append(narrow, i)
+		}
+	}
+	for _, i := range narrow {
+		adamW(i, rounding)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
+	"github.com/vktrain/vktrain/rng"
 )
 
 // Batch is the data of one micro-batch: B sequences of T tokens, one after the other.
@@ -61,7 +62,17 @@ func vocabOf(p *graph.Program) int {
 // Hyper is what AdamW is fed in each step.
 type Hyper struct {
 	LR, Beta1, Beta2, Eps, WeightDecay float64
-	Step                               int // from 1, for the moments' bias corrections
+	Step                               int    // from 1, for the moments' bias corrections, and the rounding of masters in bf16
+	Seed                               uint64 // of that rounding
+}
+
+// rounding gives the key of a step: the seed and the step are all there is to know of it.
+func (h Hyper) rounding() []byte {
+	var raw []byte
+	for _, word := range rng.New(h.Seed, "rounding", rng.Num(h.Step)).State().Key() {
+		raw = binary.LittleEndian.AppendUint32(raw, word)
+	}
+	return raw
 }
 
 // bytes gives the operand in the order of graph.HyperLR and so on. The corrections 1 - beta^t are taken in float64: in float32
@@ -97,6 +108,7 @@ type Stepper struct {
 	vocab        int
 	scale        *LossScale // nil where programs have none
 	growth       int        // steps after which it is doubled
+	stochastic   bool       // rounding of masters
 
 	pending    bool // a step is submitted and not read
 	microTick  backend.Ticket
@@ -125,6 +137,7 @@ func NewStepper(dev backend.Backend, store backend.Store, programs []*graph.Prog
 	if programs[0].Input(InputScale) != nil {
 		s.scale = &LossScale{Scale: defaultLossScale}
 	}
+	s.stochastic = programs[len(programs)-1].Input(InputRounding) != nil
 	for _, v := range programs[0].Vars() {
 		if strings.HasPrefix(v.Name, PrefixGrad) {
 			s.sums = append(s.sums, v)
@@ -159,7 +172,7 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 	if kept == 0 {
 		return nil, errors.New("a step has no target to learn from: every one is ignored")
 	}
-	inv, scale := appendFloat(nil, 1/float64(kept)), 0.0
+	inv, rounding, scale := appendFloat(nil, 1/float64(kept)), h.rounding(), 0.0
 	if s.scale != nil {
 		scale = s.scale.Scale
 		h.Step = max(1, h.Step-s.scale.Skipped) // moments have seen those alone that were taken
@@ -181,7 +194,7 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 			return nil, err
 		}
 		if s.apply == nil {
-			if err := s.micro.Feed(InputHyper, hyper); err != nil {
+			if err := s.feedHyper(s.micro, hyper, rounding); err != nil {
 				return nil, err
 			}
 		}
@@ -203,7 +216,7 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 		return nil, fmt.Errorf("a step's micro-batches keep %d targets, but its mean was taken over %d", found, kept)
 	}
 	if s.apply != nil {
-		if err := cmp.Or(s.apply.Feed(InputHyper, hyper), s.feedScale(s.apply, scale)); err != nil {
+		if err := cmp.Or(s.feedHyper(s.apply, hyper, rounding), s.feedScale(s.apply, scale)); err != nil {
 			return nil, err
 		}
 		if s.applyTick, err = s.apply.Submit(); err != nil {
@@ -229,6 +242,13 @@ func (s *Stepper) feedScale(e backend.Executable, scale float64) error {
 		return nil
 	}
 	return e.Feed(InputScale, appendFloat(nil, scale))
+}
+
+func (s *Stepper) feedHyper(e backend.Executable, hyper, rounding []byte) error {
+	if err := e.Feed(InputHyper, hyper); err != nil || !s.stochastic {
+		return err
+	}
+	return e.Feed(InputRounding, rounding)
 }
 
 // takeBack waits for the micro-batches of a step that goes no further, and clears what they have added up.

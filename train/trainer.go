@@ -99,22 +99,32 @@ func (t *Trainer) compile(ctx context.Context) error {
 	if t.eval, err = NewEvaluator(t.dev, t.store, m, o); err != nil {
 		return err
 	}
-	t.generate, err = NewGenerator(t.dev, t.store, m)
+	t.generate, err = NewGenerator(t.dev, t.store, m, o.Masters)
 	return err
 }
 
-// InitParams writes a seed's initial parameters to a store. It gives up when ctx is done.
+// InitParams writes a seed's initial parameters to a store, rounded to nearest where it has them in bf16. It gives up when ctx is done.
 func InitParams(ctx context.Context, s backend.Store, m model.Config, seed uint64) error {
+	formats := map[string]graph.DType{}
+	for _, v := range s.Vars() {
+		formats[v.Name] = v.DType
+	}
 	var x []float32
 	for _, p := range m.Params() {
-		v := graph.Var{Name: p.Name, DType: graph.F32, Shape: p.Shape}
+		v := graph.Var{Name: p.Name, DType: formats[p.Name], Shape: p.Shape}
 		err := backend.WriteParts(s, v, func(part []byte, offset int) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			x = slices.Grow(x[:0], len(part)/4)[:len(part)/4]
-			p.Init(seed, offset/4, x)
-			appendFloats(part[:0], x)
+			size := v.DType.Size()
+			n := len(part) / size
+			x = slices.Grow(x[:0], n)[:n]
+			p.Init(seed, offset/size, x)
+			if v.DType == graph.BF16 {
+				appendBF16(part[:0], x)
+			} else {
+				appendFloats(part[:0], x)
+			}
 			return nil
 		})
 		if err != nil {
@@ -216,7 +226,7 @@ func (r *run) loop(ctx context.Context) error {
 		step := r.step + 1
 		position := r.data.Position()
 		before, err := r.steps.SubmitEach(ctx, r.microBatches, r.cfg.TokensPerStep(), Hyper{
-			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.WeightDecay, Step: step,
+			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.WeightDecay, Step: step, Seed: r.cfg.Seed,
 		})
 		if before != nil {
 			if err := r.report(*before, nil); err != nil {

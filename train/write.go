@@ -12,6 +12,7 @@ import (
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/checkpoint"
 	"github.com/vktrain/vktrain/data"
+	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/rng"
 )
 
@@ -136,7 +137,7 @@ func OpenCheckpoint(ctx context.Context, dir string, dev backend.Backend) (*Chec
 	if err := checkpoint.ReadParams(ctx, dir, info, c.store); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	if c.generate, err = NewGenerator(dev, c.store, info.Model); err != nil {
+	if c.generate, err = NewGenerator(dev, c.store, info.Model, graph.F32); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

@@ -266,13 +266,18 @@ func formulaFaults() []fault {
 		{name: "no z-loss", ops: []graph.Op{graph.OpCrossEntropy, graph.OpCrossEntropyGrad}, spoil: with(func(at *graph.CrossEntropyAttr) { at.ZLoss = 0 })},
 		{name: "decay where there is none", ops: []graph.Op{graph.OpAdamW}, spoil: with(func(at *graph.AdamWAttr) { at.Decay = 1 })},
 		{name: "clipping that is left out", ops: []graph.Op{graph.OpAdamW}, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
-			run(n, append(slices.Clone(in[:5]), []float64{1}), out)
+			run(n, append(slices.Clone(in[:5]), []float64{1}, in[6]), out)
 		}},
 		{name: "eps inside AdamW's root", ops: []graph.Op{graph.OpAdamW}, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
 			h := slices.Clone(in[4])
 			eps := h[graph.HyperEps]
 			h[graph.HyperEps] = math.Sqrt(eps)
-			run(n, append(slices.Clone(in[:4]), h, in[5]), out)
+			run(n, append(slices.Clone(in[:4]), h, in[5], in[6]), out)
+		}},
+		{name: "random bits of another tensor", ops: []graph.Op{graph.OpAdamW}, spoil: with(func(at *graph.AdamWAttr) { at.Tensor++ })},
+		{name: "random bits of another part", ops: []graph.Op{graph.OpAdamW}, spoil: with(func(at *graph.AdamWAttr) { at.First++ })},
+		{name: "rounding to nearest where it is stochastic", ops: []graph.Op{graph.OpAdamW}, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
+			run(n, append(slices.Clone(in[:6]), nil), out)
 		}},
 		{name: "never clipped", ops: []graph.Op{graph.OpClipNorm}, spoil: with(func(at *graph.ClipNormAttr) { at.MaxNorm = 0 })},
 		{name: "relu's gradient of 1 at 0", ops: []graph.Op{graph.OpReLUGrad}, spoil: after(func(_ *graph.Node, in, out [][]float64) {

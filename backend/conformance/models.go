@@ -120,7 +120,7 @@ func block(c model.Config, batch int, storage graph.DType) (scenario, error) {
 	c.FinalNorm = false
 	b := graph.NewBuilder()
 	tokens := b.Input("tokens", graph.I32, batch, c.SeqLen)
-	f := c.Trunk(b, tokens, storage)
+	f := c.Trunk(b, tokens, storage, graph.F32)
 	y := f.Hidden[1]
 	b.Output("y", y)
 	columns, rows := b.Var("columns", graph.F32, 1, c.DModel), b.Var("rows", graph.F32, batch*c.SeqLen, 1)

@@ -3,7 +3,9 @@ package conformance
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
+	"github.com/vktrain/vktrain/backend/conformance/reference"
 	"github.com/vktrain/vktrain/graph"
 )
 
@@ -91,7 +93,7 @@ func adamWCases() []opCase {
 	}{{[]int{1}, 1, 1}, {[]int{5, 13}, 1, 3}, {[]int{257}, 0, 2}, {[]int{3, 3, 7}, 0.5, 1000}, {[]int{70001}, 1, 10}} {
 		t := f32(s.shape...)
 		c := opCase{name: dims(s.shape...), attr: graph.AdamWAttr{Decay: s.decay},
-			in:  []tensor{t, t.with(normal(0, 0.1)), t.with(uniform(0, 0.1)), t, f32(graph.HyperLen).with(hyperOf(s.step)), f32(1).with(uniform(0.1, 1))},
+			in:  []tensor{t, t.with(normal(0, 0.1)), t.with(uniform(0, 0.1)), t, f32(graph.HyperLen).with(hyperOf(s.step)), f32(1).with(uniform(0.1, 1)), {}},
 			out: []tensor{t, t, t}, inPlace: map[int]int{0: 0, 1: 1, 2: 2}}
 		if s.decay == 1 && len(s.shape) == 2 {
 			c.special = true
@@ -109,9 +111,22 @@ func adamWCases() []opCase {
 				{name: "a clip factor of 0", set: scaleBy(0, 5)},
 			}
 		}
-		list = append(list, c)
+		list = append(list, c, c.stochastic(s.decay, 7*len(list)))
 	}
 	return list
+}
+
+// stochastic is a case of adamw with a key.
+func (c opCase) stochastic(decay float32, number int) opCase {
+	c.name += " bf16 stochastic"
+	c.attr = graph.AdamWAttr{Decay: decay, Tensor: uint32(1<<30 - 1 - number), First: 8 * number * number}
+	c.in, c.out = slices.Clone(c.in), slices.Clone(c.out)
+	c.in[0].dtype, c.out[0].dtype = graph.BF16, graph.BF16
+	c.in[6] = tensor{shape: graph.Shape{graph.KeyLen}, fill: index(math.MinInt32, math.MaxInt32), dtype: graph.I32}
+	c.round = func(n *graph.Node, in [][]float64, _, i int, x float64) float64 {
+		return reference.Stochastic(x, reference.Random(n, in[6], i))
+	}
+	return c
 }
 
 // hyperOf gives the settings of a step, 1 for the first.

@@ -26,7 +26,7 @@ func (t training) forward(b *graph.Builder) (f *model.Forward, targets, invCount
 	tokens := b.Input("tokens", graph.I32, t.batch, t.config.SeqLen)
 	targets = b.Input("targets", graph.I32, t.batch, t.config.SeqLen)
 	invCount = b.Input("inv_count", graph.F32, 1)
-	f = t.config.Trunk(b, tokens, t.storage)
+	f = t.config.Trunk(b, tokens, t.storage, graph.F32)
 	f.Recompute(b, t.recompute)
 	return f, targets, invCount
 }
@@ -72,7 +72,7 @@ func (t training) update(b *graph.Builder, values, grads []*graph.Value, scale *
 		if p.Role.IsMatrix() {
 			attr.Decay = 1
 		}
-		b.AdamW(values[i], m, v, grads[i], hyper, clip, attr)
+		b.AdamW(values[i], m, v, grads[i], hyper, clip, nil, attr)
 	}
 }
 

@@ -60,7 +60,7 @@ func BenchmarkOps(b *testing.B) {
 		{"adamw", func(g *graph.Builder) (*graph.Value, values) {
 			w := func(name string) *graph.Value { return g.Var(name, graph.F32, vocab, d) }
 			clip := g.Input("clip", graph.F32, 1)
-			g.AdamW(w("p"), w("m"), w("v"), g.Input("g", graph.F32, vocab, d), g.Input("hyper", graph.F32, graph.HyperLen), clip, graph.AdamWAttr{Decay: 1})
+			g.AdamW(w("p"), w("m"), w("v"), g.Input("g", graph.F32, vocab, d), g.Input("hyper", graph.F32, graph.HyperLen), clip, nil, graph.AdamWAttr{Decay: 1})
 			return g.Broadcast(clip, nil, 1), nil
 		}},
 	} {

@@ -11,7 +11,7 @@ var _ backend.Scratcher = (*Backend)(nil)
 
 // compile gives a node's kernel: its operator's, between conversions where operands are bf16 or f16.
 func (c *compiler) compile(n *graph.Node) kernel {
-	wide, load, store := graph.Widen(n)
+	wide, load, store := widen(n)
 	if wide == n {
 		return kernels[n.Op](c, n)
 	}
@@ -55,6 +55,14 @@ func (c *compiler) conversions(pairs []graph.Pair, round bool) []kernel {
 	return list
 }
 
+// widen is graph.Widen, but for operators that have kernels for narrow operands.
+func widen(n *graph.Node) (wide *graph.Node, load, store []graph.Pair) {
+	if n.Op == graph.OpAdamW {
+		return n, nil, nil
+	}
+	return graph.Widen(n)
+}
+
 // wideWords is the room of a node's stand-ins.
 func wideWords(load, store []graph.Pair) int {
 	n, seen := 0, map[*graph.Value]bool{}
@@ -76,7 +84,7 @@ func alignedElems(v *graph.Value) int {
 func (b *Backend) ScratchBytes(p *graph.Program) int64 {
 	most := 0
 	for _, n := range p.Nodes() {
-		_, load, store := graph.Widen(n)
+		_, load, store := widen(n)
 		most = max(most, wideWords(load, store))
 	}
 	return int64(4 * most)

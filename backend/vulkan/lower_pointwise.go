@@ -37,9 +37,24 @@ func lowerBroadcast(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	return []dispatch{d.pointwise("broadcast", y.Elems(), 0, spec, []*graph.Value{x, scale, y})}, nil
 }
 
+// adamWPush is the block of adamw_bf16.comp.
+type adamWPush struct {
+	Count         uint32
+	Decay         float32
+	Tensor, Block uint32 // of random words
+}
+
 // lowerAdamW binds each operand once: p, m and v are inputs and outputs.
 func lowerAdamW(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
-	return []dispatch{d.pointwise("adamw", n.Out[0].Elems(), graph.AttrOf[graph.AdamWAttr](n).Decay, nil, n.In)}, nil
+	at, elems, key := graph.AttrOf[graph.AdamWAttr](n), n.In[0].Elems(), n.In[6]
+	if n.In[0].DType() == graph.F32 {
+		return []dispatch{d.pointwise("adamw", elems, at.Decay, nil, n.In[:6])}, nil
+	}
+	const each = 8 // elements a thread
+	return []dispatch{{
+		kernel: "adamw_bf16", spec: []uint32{flag(key != nil)}, push: adamWPush{uint32(elems), at.Decay, at.Tensor, uint32(at.First / each)},
+		bind: n.In, groups: d.grid(ceilDiv(elems, each*d.threads())),
+	}}, nil
 }
 
 type castPush struct{ Count uint32 }

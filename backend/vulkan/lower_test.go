@@ -88,7 +88,12 @@ func everyOp(t *testing.T) *graph.Program {
 	partials := b.SumSquares(grads[0], nil)
 	_, clip := b.ClipNorm(partials, one, 1)
 	p, m, v := b.Var("p", graph.F32, 4000, 96), b.Var("m", graph.F32, 4000, 96), b.Var("v", graph.F32, 4000, 96)
-	b.AdamW(p, m, v, grads[0], in("hyper", graph.HyperLen), clip, graph.AdamWAttr{Decay: 1})
+	hyper := in("hyper", graph.HyperLen)
+	b.AdamW(p, m, v, grads[0], hyper, clip, nil, graph.AdamWAttr{Decay: 1})
+	half := b.Var("p in bf16", graph.BF16, 4000, 96)
+	for _, key := range []*graph.Value{nil, b.Input("key", graph.I32, graph.KeyLen)} {
+		b.AdamW(half, m, v, grads[0], hyper, clip, key, graph.AdamWAttr{Decay: 1})
+	}
 	add(b.RMSNorm(narrow, gain, x, 1e-6))
 	add(b.Linear(narrow, b.Cast(table, graph.F16), nil))
 	b.Output("loss", loss)

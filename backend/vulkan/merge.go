@@ -28,7 +28,7 @@ var mergers = map[graph.Op]merger{
 	graph.OpAdamW: {
 		kernel: "adamw", many: "adamw_many",
 		windows: func(n *graph.Node) []*graph.Value { return n.In[:4] },
-		shared:  func(n *graph.Node) []*graph.Value { return n.In[4:] },
+		shared:  func(n *graph.Node) []*graph.Value { return n.In[4:6] },
 		launch:  manyAdamW,
 	},
 	graph.OpSumSquares: {

@@ -23,7 +23,7 @@ func manyTensors(sizes ...int) *graph.Program {
 		b.SumSquares(tensors[i][3], b.View(partials, i*graph.SumSquaresParts, graph.SumSquaresParts))
 	}
 	for i, v := range tensors {
-		b.AdamW(v[0], v[1], v[2], v[3], hyper, clip, graph.AdamWAttr{Decay: float32(i%3) / 2})
+		b.AdamW(v[0], v[1], v[2], v[3], hyper, clip, nil, graph.AdamWAttr{Decay: float32(i%3) / 2})
 	}
 	return b.Build("many")
 }

@@ -29,8 +29,9 @@ var narrowKernels = [graph.NumOps]func(d *deviceCaps, n *graph.Node) bool{
 	graph.OpCrossEntropyGrad: func(d *deviceCaps, n *graph.Node) bool {
 		return evenRows(d, n) || n.In[0].DType().Size() == 2 && n.Out[0].DType().Size() == 2
 	},
-	graph.OpAdd:  even,
-	graph.OpFill: even,
+	graph.OpAdd:   even,
+	graph.OpFill:  even,
+	graph.OpAdamW: func(_ *deviceCaps, n *graph.Node) bool { return n.In[0].DType() == graph.BF16 },
 }
 
 func even(_ *deviceCaps, n *graph.Node) bool     { return n.Out[0].Elems()%2 == 0 }

@@ -140,16 +140,25 @@ func lcm(a, b int) int {
 
 // part is units from..to-1 of a node; shape gives that of an operand's part by its units.
 func (p pieces) part(n *graph.Node, from, to int, shape func(v *graph.Value, units, each int) []int) *graph.Node {
+	of := map[*graph.Value]*graph.Value{} // what is an input and an output stays one
 	cut := func(list []*graph.Value, each []int) []*graph.Value {
 		parts := slices.Clone(list)
 		for i, v := range list {
 			if v != nil && each[i] > 0 {
-				parts[i] = graph.Part(v, from*each[i], shape(v, to-from, each[i])...)
+				if of[v] == nil {
+					of[v] = graph.Part(v, from*each[i], shape(v, to-from, each[i])...)
+				}
+				parts[i] = of[v]
 			}
 		}
 		return parts
 	}
-	return &graph.Node{Op: n.Op, In: cut(n.In, p.in), Out: cut(n.Out, p.out), Attr: n.Attr}
+	attr := n.Attr
+	if at, ok := attr.(graph.AdamWAttr); ok {
+		at.First += from
+		attr = at
+	}
+	return &graph.Node{Op: n.Op, In: cut(n.In, p.in), Out: cut(n.Out, p.out), Attr: attr}
 }
 
 // cut gives the parts of a node, none if it cannot be.

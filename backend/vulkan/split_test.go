@@ -55,7 +55,7 @@ func largeTable(vocab, dim, tokens int) *graph.Program {
 		panic(err)
 	}
 	norm, clip := b.ClipNorm(b.SumSquares(grads[0], nil), nil, 1)
-	b.AdamW(w, m, v, grads[0], b.Input("hyper", graph.F32, graph.HyperLen), clip, graph.AdamWAttr{Decay: 1})
+	b.AdamW(w, m, v, grads[0], b.Input("hyper", graph.F32, graph.HyperLen), clip, nil, graph.AdamWAttr{Decay: 1})
 	for name, v := range map[string]*graph.Value{"loss": loss, "x": x, "dx": grads[1], "norm": norm} {
 		b.Output(name, v)
 	}

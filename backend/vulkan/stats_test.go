@@ -109,6 +109,8 @@ func everyProgram(t *testing.T) []*graph.Program {
 			o.Storage = storage
 			add(train.StepProgram(cfg, o))
 		}
+		o.Masters = graph.BF16
+		add(train.StepProgram(cfg, o))
 	}
 	return append(programs, unused(t))
 }

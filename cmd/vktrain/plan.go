@@ -30,6 +30,7 @@ var planConfigFlags = []configFlag{
 	{"preset", "model.preset", "model `NAME`: nano, tiny, small, gpt2, peri-400m, peri-1.5b, peri-3.2b or one of the bench presets"},
 	{"batch", "batch", "`B` sequences in a micro-batch"},
 	{"seq", "seq_len", "sequences of `T` tokens"},
+	{"masters", "masters", "`FORMAT` of the matrices that AdamW updates: f32, or bf16, rounded stochastically, in half the memory"},
 	{"moments", "moments", "`WHERE` AdamW's moments are: device, or host, in the host's memory, for a card that has little (slower)"},
 	{"device", "device", "`DEVICE` to plan for: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists"},
 }

@@ -36,6 +36,7 @@ var trainConfigFlags = []configFlag{
 	{"steps", "steps", "train for `N` steps"},
 	{"seed", "seed", "`N` of the initial parameters, the data's order and the samples"},
 	{"precision", "precision", "`FORMAT` of activations: auto (bf16 on a GPU, else f32), f32, bf16 or f16"},
+	{"masters", "masters", "`FORMAT` of the matrices that AdamW updates: f32, or bf16, rounded stochastically, in half the memory"},
 	{"moments", "moments", "`WHERE` AdamW's moments are: device, or host, in the host's memory, for a card that has little (slower)"},
 	{"recompute", "recompute", "save memory and take longer by computing activations `TWICE`: none, attention or block"},
 	{"device", "device", "`DEVICE` to train on: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists"},

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/rng"
 )
 
 // partials[i] = the squares' sum of elements i*c .. min(n, (i+1)*c)-1, c = ceil(n/64).
@@ -56,6 +57,39 @@ func adamW(n *graph.Node, in, out [][]float64) {
 		m = beta1*m + (1-beta1)*g
 		v = beta2*v + (1-beta2)*g*g
 		p -= lr * (m / hyper[graph.HyperBias1]) / (math.Sqrt(v/hyper[graph.HyperBias2]) + hyper[graph.HyperEps])
+		if in[6] != nil {
+			p = Stochastic(p, Random(n, in[6], i))
+		}
 		out[0][i], out[1][i], out[2][i] = p, m, v
 	}
+}
+
+// Random gives the 16 random bits for element i of adamw's parameter.
+func Random(n *graph.Node, key []float64, i int) uint16 {
+	var k [graph.KeyLen]uint32
+	for j, x := range key {
+		k[j] = uint32(int32(x))
+	}
+	at, s := graph.AttrOf[graph.AdamWAttr](n), rng.OfKey(k)
+	i += at.First
+	s.Word = uint64(at.Tensor)<<34 + uint64(i/2)
+	return uint16(rng.Restore(s).Uint32() >> (16 * (i % 2)))
+}
+
+// Stochastic rounds to the bf16 number toward zero, or to the next one away from it where the distance from the first, in units of 2^-16 of that
+// between them, and the random bits come to 2^16. For given bits this keeps order.
+func Stochastic(x float64, random uint16) float64 {
+	a := math.Abs(x)
+	if a == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return x
+	}
+	apart := math.Ldexp(1, max(math.Ilogb(a), -126)-7)
+	whole, part := math.Modf(a / apart)
+	if part*(1<<16)+float64(random) >= 1<<16 {
+		whole++
+	}
+	if a = whole * apart; a >= 0x1p128 {
+		a = math.Inf(1)
+	}
+	return math.Copysign(a, x)
 }
