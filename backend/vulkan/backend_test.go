@@ -118,7 +118,7 @@ func TestWrongArguments(t *testing.T) {
 	require.ErrorContains(t, err, "of another backend")
 }
 
-// Every unsupported node is listed, so that one look tells all that is missing.
+// Several unsupported nodes are told at once.
 func TestUnsupportedNodes(t *testing.T) {
 	b := openArith(t, Options{})
 	g := graph.NewBuilder()

@@ -137,7 +137,28 @@ func lowerProgram(d *deviceCaps, p *graph.Program, lower lowerFunc, lookup func(
 			launches = append(launches, l)
 		}
 	}
-	return launches, errors.Join(unsupported...)
+	return launches, unsupportedNodes(unsupported)
+}
+
+// manyUnsupported is an UnsupportedError for each node that a device cannot run; it tells the first three.
+type manyUnsupported []error
+
+func (m manyUnsupported) Error() string {
+	const told = 3
+	s := errors.Join(m[:min(told, len(m))]...).Error()
+	if len(m) > told {
+		s += fmt.Sprintf("\nand %d more of the program's operators", len(m)-told)
+	}
+	return s
+}
+
+func (m manyUnsupported) Unwrap() []error { return m }
+
+func unsupportedNodes(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return manyUnsupported(errs)
 }
 
 // allows tells whether a workgroup may have such a size.

@@ -12,8 +12,13 @@ import (
 // limitsVariable is the environment variable that stands in for an empty Options.Limits.
 const limitsVariable = "VKTRAIN_LIMITS"
 
-// noMatricesVariable is Options.NoMatrices for programs without such a flag.
+// noMatricesVariable is Options.NoMatrices for programs without such a flag: set to anything but 0.
 const noMatricesVariable = "VKTRAIN_NO_COOPMAT"
+
+// LimitsError is what is wrong with Options.Limits, or with the environment variable in its place.
+type LimitsError struct{ Where, Why string }
+
+func (e *LimitsError) Error() string { return "vulkan: " + e.Where + ": " + e.Why }
 
 // limitSetters are the names that Options.Limits knows: each narrows a device to a value, and never widens it.
 var limitSetters = map[string]func(d *DeviceInfo, value int64){
@@ -63,7 +68,8 @@ func (o *Options) lessens() string {
 
 // withoutMatrices: cooperative matrices are to be left alone.
 func (o *Options) withoutMatrices() bool {
-	return o.NoMatrices || o.FloorOnly || os.Getenv(noMatricesVariable) == "1"
+	said := os.Getenv(noMatricesVariable)
+	return o.NoMatrices || o.FloorOnly || said != "" && said != "0"
 }
 
 func betweenLimits(r rune) bool { return r == ',' || r == ' ' }
@@ -81,18 +87,18 @@ func narrower(limits string) (func(*DeviceInfo), error) {
 		name, text, _ := strings.Cut(part, "=")
 		if off, ok := featureSwitches[name]; ok {
 			if text != "off" {
-				return nil, fmt.Errorf("vulkan: %s: %s can only be off, not %q", where, name, text)
+				return nil, &LimitsError{where, fmt.Sprintf("%s can only be off, not %q", name, text)}
 			}
 			changes = append(changes, off)
 			continue
 		}
 		set, ok := limitSetters[name]
 		if !ok {
-			return nil, fmt.Errorf("vulkan: %s: no limit is named %q: use %s", where, name, limitNames())
+			return nil, &LimitsError{where, fmt.Sprintf("no limit is named %q: use %s", name, limitNames())}
 		}
 		v, err := parseSize(text)
 		if err != nil {
-			return nil, fmt.Errorf("vulkan: %s: %s is %q, not a number above 0 with K, M or G after it where wanted", where, name, text)
+			return nil, &LimitsError{where, fmt.Sprintf("%s is %q, not a number above 0 with K, M or G after it where wanted", name, text)}
 		}
 		changes = append(changes, func(d *DeviceInfo) { set(d, v) })
 	}

@@ -39,6 +39,9 @@ shared memory, code size, occupancy. Nothing runs. Not every driver tells that.`
 			if err != nil {
 				return err
 			}
+			if (test || withPipelines) && survey.VulkanErr != nil {
+				return survey.VulkanErr
+			}
 			if test {
 				if err := testDevices(survey.Vulkan, f.options); err != nil {
 					return err

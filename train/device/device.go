@@ -5,6 +5,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -79,6 +80,9 @@ func Look(o Options) (Survey, error) {
 		return s, err
 	}
 	s.Vulkan, s.VulkanErr = vulkan.ListDevices(vulkan.Options{NoMatrices: o.NoMatrices})
+	if wrong := (*vulkan.LimitsError)(nil); errors.As(s.VulkanErr, &wrong) {
+		return s, wrong
+	}
 	s.Auto = choose(s.Vulkan, s.VulkanErr)
 	return s, nil
 }
@@ -112,6 +116,9 @@ func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 	}
 	if name == Auto {
 		devices, err := vulkan.Devices()
+		if wrong := (*vulkan.LimitsError)(nil); errors.As(err, &wrong) {
+			return nil, "", wrong
+		}
 		choice := choose(devices, err)
 		if dev, _, err = Open(choice.Device, o); err == nil || choice.Device == CPU {
 			return dev, choice.Why, err

@@ -61,3 +61,15 @@ func TestCPUOpens(t *testing.T) {
 		require.Equal(t, CPU, s.Auto.Device)
 	}
 }
+
+// A limit that is no limit is not passed over by taking the CPU.
+func TestWrongLimitsAreRefused(t *testing.T) {
+	if _, err := vulkan.Devices(); err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("VKTRAIN_LIMITS", "foo=1")
+	_, _, err := Open(Auto, Options{})
+	require.ErrorContains(t, err, `VKTRAIN_LIMITS: no limit is named "foo"`)
+	_, err = Look(Options{})
+	require.ErrorContains(t, err, `"foo"`)
+}
