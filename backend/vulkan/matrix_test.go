@@ -101,6 +101,9 @@ func TestMatrixChoice(t *testing.T) {
 	require.Empty(t, name(d, product(graph.BF16, 512, 512, 512)))
 	d.broken = map[string]bool{"matmul_matrix_f16_128@32": true}
 	require.Equal(t, "matmul_matrix_f16_64@32", name(d, product(graph.F16, 2048, 2048, 512)))
+	list, err := lowerNode(d, product(graph.F16, 2048, 2048, 512))
+	require.NoError(t, err)
+	require.Equal(t, "matmul_matrix_f16_64", list[0].kernel, "a node gets what is chosen, not float32 stand-ins")
 	d.kind = backend.Software
 	require.Empty(t, name(d, product(graph.F16, 2048, 2048, 512)))
 	d = matrixCaps(32)

@@ -7,6 +7,7 @@ import "github.com/vktrain/vktrain/graph"
 // at least the whole.
 var narrowKernels = [graph.NumOps]func(d *deviceCaps, n *graph.Node) bool{
 	graph.OpCast:           func(*deviceCaps, *graph.Node) bool { return true },
+	graph.OpMatMul:         (*deviceCaps).narrowMatMul,
 	graph.OpEmbedding:      evenRows,
 	graph.OpEmbeddingGrad:  func(*deviceCaps, *graph.Node) bool { return true },
 	graph.OpRMSNorm:        evenRows,
