@@ -23,36 +23,31 @@ type Metrics struct {
 	Tokens       int64   `json:"tokens"`       // read since the first step
 	TokensPerSec float64 `json:"tokens_per_s"` // over the last steps, evaluations and samples left out
 	Elapsed      float64 `json:"elapsed_s"`    // since the first step began, everything included
-}
 
-// number is a float in JSON, null where it is not finite, which JSON cannot say.
-type number float64
-
-func (n number) MarshalJSON() ([]byte, error) {
-	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
+	Diagnosis *Diagnosis `json:"diagnosis"` // of diagnosed steps; else nil
 }
 
 // MarshalJSON writes a line's object: val_loss only where evaluated, loss_scale and skipped only where they say something, null for what is not finite.
 func (m Metrics) MarshalJSON() ([]byte, error) {
-	var val *number
+	var val *Number
 	if m.Evaluated {
-		val = (*number)(&m.ValLoss)
+		val = (*Number)(&m.ValLoss)
 	}
 	return json.Marshal(struct {
 		Step         int     `json:"step"`
-		Loss         number  `json:"loss"`
-		ValLoss      *number `json:"val_loss,omitempty"`
+		Loss         Number  `json:"loss"`
+		ValLoss      *Number `json:"val_loss,omitempty"`
 		LR           float64 `json:"lr"`
-		GradNorm     number  `json:"grad_norm"`
+		GradNorm     Number  `json:"grad_norm"`
 		LossScale    float64 `json:"loss_scale,omitempty"`
 		Skipped      bool    `json:"skipped,omitempty"`
 		Tokens       int64   `json:"tokens"`
-		TokensPerSec number  `json:"tokens_per_s"`
-		Elapsed      number  `json:"elapsed_s"`
-	}{m.Step, number(m.Loss), val, m.LR, number(m.GradNorm), m.LossScale, m.Skipped, m.Tokens, number(m.TokensPerSec), number(m.Elapsed)})
+		TokensPerSec Number  `json:"tokens_per_s"`
+		Elapsed      Number  `json:"elapsed_s"`
+
+		Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+	}{m.Step, Number(m.Loss), val, m.LR, Number(m.GradNorm), m.LossScale, m.Skipped, m.Tokens, Number(m.TokensPerSec), Number(m.Elapsed),
+		m.Diagnosis})
 }
 
 // UnmarshalJSON reads a line; what is null becomes NaN.
@@ -68,6 +63,8 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		Tokens       int64    `json:"tokens"`
 		TokensPerSec float64  `json:"tokens_per_s"`
 		Elapsed      float64  `json:"elapsed_s"`
+
+		Diagnosis *Diagnosis `json:"diagnosis"`
 	}
 	if err := json.Unmarshal(data, &line); err != nil {
 		return err
@@ -79,7 +76,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		return *f
 	}
 	*m = Metrics{Step: line.Step, Loss: orNaN(line.Loss), LR: line.LR, GradNorm: orNaN(line.GradNorm), LossScale: line.LossScale, Skipped: line.Skipped, Tokens: line.Tokens,
-		TokensPerSec: line.TokensPerSec, Elapsed: line.Elapsed}
+		TokensPerSec: line.TokensPerSec, Elapsed: line.Elapsed, Diagnosis: line.Diagnosis}
 	if m.Evaluated = line.ValLoss != nil; m.Evaluated {
 		m.ValLoss = *line.ValLoss
 	}
@@ -96,10 +93,14 @@ func WriteMetrics(w io.Writer, m Metrics) error {
 	return err
 }
 
+// maxMetricsLine is far longer than a line with the diagnosis of a deep model.
+const maxMetricsLine = 64 << 20
+
 // ReadMetrics reads the lines of a metrics.jsonl.
 func ReadMetrics(r io.Reader) ([]Metrics, error) {
 	var all []Metrics
 	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxMetricsLine)
 	for lines.Scan() {
 		var m Metrics
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
