@@ -1,7 +1,9 @@
 package model
 
 import (
+	"fmt"
 	"math"
+	"strconv"
 )
 
 // Config is a model. Its zero value is not valid; start from [Default] or [Preset]. Names in JSON and YAML are those of the tags.
@@ -13,7 +15,7 @@ type Config struct {
 	NKVHeads  int `json:"n_kv_heads" yaml:"n_kv_heads"` // K, key and value heads, a divisor of H; 0: H
 	HeadDim   int `json:"head_dim" yaml:"head_dim"`     // h, even; 0: D/H
 	DFF       int `json:"d_ff" yaml:"d_ff"`             // F, the MLP's inner width; 0: 8D/3 for swiglu, rounded up to a multiple of 32, and 4D for the others
-	SeqLen    int `json:"seq_len" yaml:"seq_len"`       // T in training; for qk_norm l2 it sets the initial scale too
+	SeqLen    int `json:"seq_len" yaml:"seq_len"`       // T in training; for qk_norm l2 it sets the initial scale too, unless qk_scale_length does
 
 	Placement string `json:"placement" yaml:"placement"` // post, pre, peri, olmo2, none, or positions such as A+B+C: see ParsePlacement
 	QKNorm    string `json:"qk_norm" yaml:"qk_norm"`     // QKNormNone and so on
@@ -32,7 +34,12 @@ type Config struct {
 
 	Init              string `json:"init" yaml:"init"`                               // InitInvSqrtD and so on, or a/d
 	ScaleResidualInit bool   `json:"scale_residual_init" yaml:"scale_residual_init"` // o_proj and down_proj times 1/sqrt(2N)
-	OutputGainInit    string `json:"output_gain_init" yaml:"output_gain_init"`       // OutputGainOne or OutputGainInvSqrt2N, for the norms at position B
+	OutputGainInit    string `json:"output_gain_init" yaml:"output_gain_init"`       // OutputGainOne and so on, or a number, for the norms at position B
+
+	// The scale of qk_norm l2; the others have none.
+	QKScale       string  `json:"qk_scale" yaml:"qk_scale"`               // GainLearnable, or GainFrozen: its initial value, and no parameter
+	QKScaleInit   float64 `json:"qk_scale_init" yaml:"qk_scale_init"`     // its initial value; 0: log2(L² - L)
+	QKScaleLength int     `json:"qk_scale_length" yaml:"qk_scale_length"` // that L; 0: seq_len
 }
 
 // Normalisations of queries and keys, before RoPE (qk_norm).
@@ -75,6 +82,7 @@ const (
 // Initial gains of the norms at position B (output_gain_init).
 const (
 	OutputGainOne       = "one"
+	OutputGainInvSqrtN  = "inv_sqrt_n"  // 1/sqrt(N), as in sandwich norms that are scaled with the depth
 	OutputGainInvSqrt2N = "inv_sqrt_2n" // 1/sqrt(2N)
 )
 
@@ -118,6 +126,7 @@ func (c Config) withDefaults() Config {
 	name(&c.MLP, MLPSwiGLU)
 	name(&c.Init, InitInvSqrtD)
 	name(&c.OutputGainInit, OutputGainOne)
+	name(&c.QKScale, GainLearnable)
 	number(&c.NormEps, 1e-6)
 	number(&c.L2Eps, 1e-12)
 	number(&c.RoPETheta, 10000)
@@ -134,10 +143,37 @@ func (c Config) valid() (Config, Positions) {
 	return c, pos
 }
 
-// initialScale is g0 of qk_norm l2: log2(T² - T) (Henry et al. 2020, eq. 4).
+// initialScale is g0 of qk_norm l2: qk_scale_init, or log2(L² - L) (Henry et al. 2020, eq. 4).
 func (c Config) initialScale() float64 {
-	t := float64(c.SeqLen)
-	return math.Log2(t*t - t)
+	if c.QKScaleInit != 0 {
+		return c.QKScaleInit
+	}
+	l := float64(c.scaleLength())
+	return math.Log2(l*l - l)
+}
+
+// scaleLength is the L of initialScale.
+func (c Config) scaleLength() int {
+	if c.QKScaleLength != 0 {
+		return c.QKScaleLength
+	}
+	return c.SeqLen
+}
+
+// outputGain is the initial gain of the norms at position B, or an error that names the key.
+func (c Config) outputGain() (float64, error) {
+	switch c.OutputGainInit {
+	case OutputGainOne:
+		return 1, nil
+	case OutputGainInvSqrtN:
+		return 1 / math.Sqrt(float64(c.NLayers)), nil
+	case OutputGainInvSqrt2N:
+		return 1 / math.Sqrt(2*float64(c.NLayers)), nil
+	}
+	if x, err := strconv.ParseFloat(c.OutputGainInit, 64); err == nil && x > 0 && x <= math.MaxFloat32 && float32(x) > 0 {
+		return x, nil
+	}
+	return 0, fmt.Errorf("output_gain_init: %q is unknown: use one, inv_sqrt_n, inv_sqrt_2n, or a positive number such as 0.5", c.OutputGainInit)
 }
 
 // FLOPsPerToken is the work of a training step per token of sequences of seqLen: 6 for each weight of a matrix multiplication (2 forward,

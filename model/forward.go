@@ -141,9 +141,12 @@ func (n *net) attention(prefix string, x, addend *graph.Value) *graph.Value {
 	q, k = n.rotate(prefix, "q", c.NHeads, q), n.rotate(prefix, "k", c.NKVHeads, k)
 	attr := graph.AttentionAttr{Heads: c.NHeads, KVHeads: c.NKVHeads, HeadDim: c.HeadDim, SoftCap: float32(c.AttnSoftcap)}
 	var scale *graph.Value
-	if c.QKNorm == QKNormL2 {
+	switch {
+	case c.QKNorm == QKNormL2 && c.QKScale == GainFrozen:
+		attr.Scale = c.initialScale()
+	case c.QKNorm == QKNormL2:
 		scale = n.param(prefix + "qk_scale")
-	} else {
+	default:
 		attr.Scale = 1 / math.Sqrt(float64(c.HeadDim))
 	}
 	o, lse := n.b.Attention(q, k, v, scale, attr)

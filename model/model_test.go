@@ -254,6 +254,34 @@ func TestInitialValues(t *testing.T) {
 		require.Equal(t, mean, p.Mean, name)
 		require.Zero(t, p.Std, name)
 	}
+	const outputGain, scale = "model.layers.0.mlp_output_layernorm.weight", "model.layers.0.self_attn.qk_scale"
+	c.OutputGainInit, c.QKScaleLength = model.OutputGainInvSqrtN, 72
+	require.InEpsilon(t, 1/math.Sqrt(2), param(t, c, outputGain).Mean, 1e-15)
+	require.InDelta(t, 12.3, param(t, c, scale).Mean, 0.05, "Henry et al. 2020: T 72")
+	c.OutputGainInit, c.QKScaleInit = "0.25", 3
+	require.Equal(t, 0.25, param(t, c, outputGain).Mean)
+	require.Equal(t, 3., param(t, c, scale).Mean, "qk_scale_init over qk_scale_length")
+}
+
+func TestAFrozenScaleIsNoParameter(t *testing.T) {
+	c := small()
+	c.QKNorm = model.QKNormL2
+	learnable := c.NumParams()
+	c.QKScale, c.QKScaleInit = model.GainFrozen, 1
+	require.NoError(t, c.Validate())
+	require.Equal(t, learnable-c.NLayers, c.NumParams())
+	b := graph.NewBuilder()
+	tokens := b.Input("tokens", graph.I32, 1, c.SeqLen)
+	b.Output("x", c.Trunk(b, tokens, graph.F32, graph.F32).Final)
+	n := 0
+	for _, node := range b.Build("p").Nodes() {
+		if node.Op == graph.OpAttention {
+			n++
+			require.Equal(t, 1., graph.AttrOf[graph.AttentionAttr](node).Scale)
+			require.Nil(t, node.In[3])
+		}
+	}
+	require.Equal(t, c.NLayers, n)
 }
 
 func param(t *testing.T, c model.Config, name string) model.Param {

@@ -28,6 +28,15 @@ var roleNames = [...]string{
 	RoleOutputGain: "output_gain", RoleSumGain: "sum_gain", RoleFinalGain: "final_gain", RoleQKGain: "qk_gain", RoleQKScale: "qk_scale",
 }
 
+// Roles lists every role.
+func Roles() []Role {
+	roles := make([]Role, len(roleNames))
+	for i := range roles {
+		roles[i] = Role(i)
+	}
+	return roles
+}
+
 // String gives embedding, head, matrix, input_gain and so on.
 func (r Role) String() string { return roleNames[r] }
 
@@ -151,6 +160,9 @@ func (l *paramList) qkNorm(i, qWidth, kvWidth int) {
 		qWidth, kvWidth = l.c.HeadDim, l.c.HeadDim
 	case QKNormRMSFull:
 	case QKNormL2:
+		if l.c.QKScale == GainFrozen {
+			return
+		}
 		l.list = append(l.list, Param{Name: layerName(i, "self_attn.qk_scale"), Shape: graph.Shape{1}, Role: RoleQKScale, Mean: l.c.initialScale()})
 		return
 	default:
@@ -165,8 +177,8 @@ func (l *paramList) gain(name string, n int, role Role) {
 		return
 	}
 	mean := 1.0
-	if role == RoleOutputGain && l.c.OutputGainInit == OutputGainInvSqrt2N {
-		mean = l.invSqrt2N()
+	if role == RoleOutputGain {
+		mean, _ = l.c.outputGain() // of a valid config
 	}
 	l.list = append(l.list, Param{Name: name, Shape: graph.Shape{n}, Role: role, Mean: mean})
 }

@@ -44,7 +44,7 @@ func (c Config) checkNames() error {
 		{"norm", c.Norm, []string{NormRMS, NormLayer}},
 		{"gain", c.Gain, []string{GainLearnable, GainFrozen}},
 		{"mlp", c.MLP, []string{MLPSwiGLU, MLPGELU, MLPReLU}},
-		{"output_gain_init", c.OutputGainInit, []string{OutputGainOne, OutputGainInvSqrt2N}},
+		{"qk_scale", c.QKScale, []string{GainLearnable, GainFrozen}},
 	} {
 		if !slices.Contains(n.known, n.value) {
 			return fmt.Errorf("%s: %q is unknown: use %s", n.key, n.value, orList(n.known))
@@ -57,7 +57,11 @@ func (c Config) checkNames() error {
 	if std := float32(math.Sqrt(a)); a != 0 && (std == 0 || math.IsInf(float64(std), 0)) {
 		return fmt.Errorf("init: %q has a standard deviation that float32 can't hold: use a variance such as 2/d", c.Init)
 	}
-	if c.Gain == GainFrozen && c.OutputGainInit != OutputGainOne {
+	gain, err := c.outputGain()
+	if err != nil {
+		return err
+	}
+	if c.Gain == GainFrozen && gain != 1 {
 		return fmt.Errorf("output_gain_init: %s needs gains to set: use gain learnable, or output_gain_init one", c.OutputGainInit)
 	}
 	return nil
@@ -102,8 +106,14 @@ func (c Config) checkSizes() error {
 			return fmt.Errorf("%s: %d is too large: use at most %d", s.key, s.value, most)
 		}
 	}
-	if c.QKNorm == QKNormL2 && c.SeqLen < 2 {
-		return fmt.Errorf("seq_len: %d is too small for qk_norm l2, whose scale starts at log2(T² - T): use at least 2", c.SeqLen)
+	if n := c.QKScaleLength; n != 0 && (n < 2 || n > maxDim) {
+		return fmt.Errorf("qk_scale_length: %d is not possible: use 2 to %d, or 0 for seq_len", n, maxDim)
+	}
+	if x := c.QKScaleInit; x != 0 && !(x > 0 && x <= math.MaxFloat32 && float32(x) > 0) {
+		return fmt.Errorf("qk_scale_init: %g is not possible: use a positive number that float32 can hold, or 0 for log2(L² - L)", x)
+	}
+	if c.QKNorm == QKNormL2 && c.QKScaleInit == 0 && c.scaleLength() < 2 {
+		return fmt.Errorf("seq_len: %d is too small for qk_norm l2, whose scale starts at log2(T² - T): use at least 2, or set qk_scale_init", c.SeqLen)
 	}
 	return nil
 }

@@ -27,13 +27,14 @@ type Config struct {
 	Warmup   int     `yaml:"warmup"`   // steps; negative: a tenth of all
 	Schedule string  `yaml:"schedule"` // ScheduleCosine or ScheduleConstant
 
-	Beta1       float64   `yaml:"beta1"`        // AdamW's decay of the first moment
-	Beta2       float64   `yaml:"beta2"`        // and of the second
-	Eps         float64   `yaml:"eps"`          // AdamW's, beside the root of the second moment
-	WeightDecay float64   `yaml:"weight_decay"` // decoupled: a step multiplies by 1 - lr weight_decay
-	Decay       DecayRule `yaml:"decay"`        // which parameters decay
-	Clip        float64   `yaml:"clip"`         // largest norm of the gradient; 0: not clipped
-	ZLoss       float64   `yaml:"z_loss"`       // coefficient of log² Z (Chowdhery et al. 2022); 0: off
+	Beta1       float64   `yaml:"beta1"`             // AdamW's decay of the first moment
+	Beta2       float64   `yaml:"beta2"`             // and of the second
+	Eps         float64   `yaml:"eps"`               // AdamW's, beside the root of the second moment
+	WeightDecay float64   `yaml:"weight_decay"`      // decoupled: a step multiplies by 1 - lr weight_decay
+	Decay       DecayRule `yaml:"decay"`             // which parameters decay
+	Independent bool      `yaml:"independent_decay"` // a step multiplies by 1 - weight_decay lr(t)/lr, whatever the peak lr (Wortsman et al. 2023)
+	Clip        float64   `yaml:"clip"`              // largest norm of the gradient; 0: not clipped
+	ZLoss       float64   `yaml:"z_loss"`            // coefficient of log² Z (Chowdhery et al. 2022); 0: off
 
 	Precision      string  `yaml:"precision"`        // of activations: PrecisionAuto, f32, bf16 or f16
 	Masters        string  `yaml:"masters"`          // of matrices in the Store: f32, or bf16, rounded stochastically; gains are f32
@@ -42,6 +43,8 @@ type Config struct {
 
 	Moments   string          `yaml:"moments"`   // where AdamW's moments are: MomentsDevice or MomentsHost
 	Recompute model.Recompute `yaml:"recompute"` // which activations the backward pass computes again, to save memory
+
+	QKScalePercentile float64 `yaml:"qk_scale_percentile"` // of the training documents' lengths sets model.qk_scale_length (Henry et al. 2020: 97.5); 0: off
 
 	Seed uint64 `yaml:"seed"` // of the initial parameters, the data's order and the samples
 
@@ -165,6 +168,14 @@ func (c Config) LearningRates() Schedule {
 	return Schedule{Kind: c.Schedule, Peak: c.LR, Min: c.MinLR, Warmup: c.Warmup, Steps: c.Steps}
 }
 
+// decayPerLR is what AdamW multiplies by a step's learning rate to decay.
+func (c Config) decayPerLR() float64 {
+	if c.Independent {
+		return c.WeightDecay / c.LR
+	}
+	return c.WeightDecay
+}
+
 // TokensPerStep counts the tokens that one step reads.
 func (c Config) TokensPerStep() int { return c.SeqLen * c.Batch * c.Accumulation }
 
@@ -244,6 +255,12 @@ func (c Config) checkNumbers() error {
 			return badKey(fmt.Sprintf("beta%d", i+1), "%g is not possible: use a number from 0 to below 1, such as 0.9 for beta1 and 0.95 for beta2", beta)
 		}
 	}
+	if p := c.QKScalePercentile; !(p >= 0 && p <= 100) {
+		return badKey("qk_scale_percentile", "%g is not possible: use a percentage such as 97.5, or 0 for none", p)
+	}
+	if c.Independent && !(float32(c.WeightDecay/c.LR) <= math.MaxFloat32) {
+		return badKey("weight_decay", "%g over lr %g is more than float32 can hold: lower it, or use independent_decay: false", c.WeightDecay, c.LR)
+	}
 	if f := c.Data.ValFraction; !(f > 0 && f < 1) {
 		return badKey("data.val_fraction", "%g is not possible: use a share between 0 and 1, such as 0.1", f)
 	}
@@ -256,7 +273,6 @@ func (c Config) checkNames() error {
 		known      []string
 	}{
 		{"schedule", c.Schedule, []string{ScheduleCosine, ScheduleConstant}},
-		{"decay", string(c.Decay), []string{string(DecayMatrices), string(DecayMatricesNoEmbedding), string(DecayAll)}},
 		{"moments", c.Moments, []string{MomentsDevice, MomentsHost}},
 		{"recompute", string(c.Recompute), model.RecomputeNames()},
 		{"precision", c.Precision, PrecisionNames()},
@@ -266,6 +282,12 @@ func (c Config) checkNames() error {
 		if !slices.Contains(n.known, n.value) {
 			return badKey(n.key, "%q is unknown: use %s", n.value, orList(n.known))
 		}
+	}
+	if c.Decay == "" {
+		return badKey("decay", "it is empty: use %s", DecayMatrices)
+	}
+	if err := c.Decay.Validate(); err != nil {
+		return &ConfigError{"", err.Error()}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -22,6 +23,8 @@ type Dataset struct {
 	TrainTokens, ValTokens int
 	BytesPerToken          float64  // of the validation text
 	Skipped                []string // files of the folder that are no text
+
+	lengthPercentile int // of qk_scale_percentile
 
 	cfg     Config
 	batches *data.Batches
@@ -180,9 +183,33 @@ func (d *Dataset) makeTokenizer(train []string) error {
 
 func (d *Dataset) useTraining(tokens []int32) (err error) {
 	d.TrainTokens = len(tokens)
+	if p := d.cfg.QKScalePercentile; p > 0 {
+		d.lengthPercentile = lengthPercentile(tokens, d.Tokenizer.EndOfText(), p)
+	}
 	d.Unigram = data.UnigramEntropy(tokens, d.Tokenizer.VocabSize())
 	d.batches, err = data.NewBatches(tokens, d.cfg.SeqLen, d.cfg.Batch, d.cfg.Seed)
 	return err
+}
+
+// lengthPercentile is the nearest-rank percentile of the documents' lengths in tokens, their ends not counted: 0 where there is none.
+func lengthPercentile(tokens []int32, end int32, percentile float64) int {
+	var lengths []int
+	n := 0
+	for _, id := range tokens {
+		switch {
+		case id != end:
+			n++
+		case n > 0:
+			lengths = append(lengths, n)
+			n = 0
+		}
+	}
+	if len(lengths) == 0 {
+		return n
+	}
+	slices.Sort(lengths)
+	rank := int(math.Ceil(percentile / 100 * float64(len(lengths))))
+	return lengths[max(1, rank)-1]
 }
 
 // evalContext is how many tokens of a validation window are there only to be seen: half, so that every target but the first few has

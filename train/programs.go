@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
@@ -36,6 +37,7 @@ const (
 	DecayMatrices            DecayRule = "matrices"              // parameters with two axes, the embedding among them
 	DecayMatricesNoEmbedding DecayRule = "matrices_no_embedding" // those without the embedding, which is also the head when tied
 	DecayAll                 DecayRule = "all"                   // gains and QK scales too
+	// Besides these, roles joined by + are those that decay: matrix+head+input_gain.
 )
 
 // Validate returns an error that names the rules that exist.
@@ -44,7 +46,19 @@ func (r DecayRule) Validate() error {
 	case "", DecayMatrices, DecayMatricesNoEmbedding, DecayAll:
 		return nil
 	}
-	return fmt.Errorf("decay: %q is unknown: use %s, %s or %s", string(r), DecayMatrices, DecayMatricesNoEmbedding, DecayAll)
+	var known []string
+	for _, role := range model.Roles() {
+		known = append(known, role.String())
+	}
+	names := strings.Split(string(r), "+")
+	slices.Sort(names)
+	for i, name := range names {
+		if !slices.Contains(known, name) || i > 0 && name == names[i-1] {
+			return fmt.Errorf("decay: %q is unknown: use %s, %s, %s, or roles joined by +, each once, of %s", string(r), DecayMatrices, DecayMatricesNoEmbedding, DecayAll,
+				strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // Applies tells whether a parameter of the role is decayed.
@@ -54,8 +68,10 @@ func (r DecayRule) Applies(role model.Role) bool {
 		return true
 	case DecayMatricesNoEmbedding:
 		return role.IsMatrix() && role != model.RoleEmbedding
+	case "", DecayMatrices:
+		return role.IsMatrix()
 	}
-	return role.IsMatrix()
+	return slices.Contains(strings.Split(string(r), "+"), role.String())
 }
 
 // ProgramOptions is what the programs of a model depend on besides its config.

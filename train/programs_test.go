@@ -264,6 +264,7 @@ func TestDecayGoesByRole(t *testing.T) {
 	for rule, want := range map[train.DecayRule]map[model.Role]bool{
 		"":                             {model.RoleEmbedding: true, model.RoleHead: true, model.RoleMatrix: true},
 		train.DecayMatrices:            {model.RoleEmbedding: true, model.RoleHead: true, model.RoleMatrix: true},
+		"matrix+input_gain":            {model.RoleMatrix: true, model.RoleInputGain: true},
 		train.DecayMatricesNoEmbedding: {model.RoleHead: true, model.RoleMatrix: true},
 		train.DecayAll: {
 			model.RoleEmbedding: true, model.RoleHead: true, model.RoleMatrix: true, model.RoleInputGain: true, model.RoleOutputGain: true,
@@ -297,7 +298,7 @@ func TestProgramsRefuseWhatCannotBe(t *testing.T) {
 		{func(_ *model.Config, o *train.ProgramOptions) { o.SeqLen = -1 }, "seq_len: -1 is too small: use at least 1"},
 		{func(_ *model.Config, o *train.ProgramOptions) { o.MaxNorm = -1 }, "max_norm: -1 is not possible: use a positive number, or 0 for no clipping"},
 		{func(_ *model.Config, o *train.ProgramOptions) { o.ZLoss = float32(math.NaN()) }, "z_loss: NaN is not possible: use a positive number, or 0 for off"},
-		{func(_ *model.Config, o *train.ProgramOptions) { o.Decay = "some" }, `decay: "some" is unknown: use matrices, matrices_no_embedding or all`},
+		{func(_ *model.Config, o *train.ProgramOptions) { o.Decay = "some" }, `decay: "some" is unknown: use matrices, matrices_no_embedding, all, or roles joined by +, each once, of embedding, head, matrix, embed_gain, input_gain, output_gain, sum_gain, final_gain, qk_gain, qk_scale`},
 		{func(_ *model.Config, o *train.ProgramOptions) { o.Batch = 1 << 40 }, "batch: 1099511627776 sequences of 5 tokens times 24 (the widest of vocab_size, d_ff, d_model and the heads) are too many elements for one tensor: use a smaller batch and accumulate"},
 	} {
 		c, o := smallModel(), good

@@ -56,6 +56,9 @@ func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error)
 	case cfg.Model.VocabSize < v:
 		return nil, badKey("model.vocab_size", "%d is under the tokenizer's %d tokens: use 0 to take those, or a smaller data.vocab_size", cfg.Model.VocabSize, v)
 	}
+	if cfg.QKScalePercentile > 0 {
+		cfg.Model.QKScaleLength = min(cfg.SeqLen, max(2, d.lengthPercentile))
+	}
 	t := &Trainer{cfg: cfg, dev: dev, data: d, startup: Startup{Data: opened}}
 	if err := t.compile(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -226,7 +229,7 @@ func (r *run) loop(ctx context.Context) error {
 		step := r.step + 1
 		position := r.data.Position()
 		before, err := r.steps.SubmitEach(ctx, r.microBatches, r.cfg.TokensPerStep(), Hyper{
-			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.WeightDecay, Step: step, Seed: r.cfg.Seed,
+			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.decayPerLR(), Step: step, Seed: r.cfg.Seed,
 		})
 		if before != nil {
 			if err := r.report(*before, nil); err != nil {

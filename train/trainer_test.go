@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"os"
@@ -321,4 +322,37 @@ func TestARunThatCannotFitIsRefused(t *testing.T) {
 	tr, err := New(context.Background(), smallRun(t), narrow{reference.NewBackend(), 1 << 30})
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())
+}
+
+func TestIndependentDecayIsThatOfThePeakRate(t *testing.T) {
+	coupled, _, _ := trainAll(t, smallRun(t, "lr=0.25", "weight_decay=0.5"))
+	independent, _, _ := trainAll(t, smallRun(t, "lr=0.25", "weight_decay=0.125", "independent_decay=true"))
+	require.Equal(t, coupled, independent)
+	other, _, _ := trainAll(t, smallRun(t, "lr=0.25", "weight_decay=0.125"))
+	require.NotEqual(t, other, independent)
+}
+
+func TestTheLengthsOfDocumentsSetTheScale(t *testing.T) {
+	end := int32(9)
+	tokens := []int32{9}
+	for n := 1; n <= 40; n++ { // in no order: 3, 6, ... modulo 41
+		for range 3 * n % 41 {
+			tokens = append(tokens, 1)
+		}
+		tokens = append(tokens, end)
+	}
+	for percentile, want := range map[float64]int{97.5: 39, 100: 40, 50: 20, 1: 1, 2.6: 2} {
+		require.Equal(t, want, lengthPercentile(tokens, end, percentile), "%g", percentile)
+	}
+	require.Equal(t, 2, lengthPercentile([]int32{1, 1}, end, 50), "a text without an end")
+
+	tr, err := New(context.Background(), smallRun(t, "model.qk_norm=l2", "qk_scale_percentile=50", "seq_len=64"), reference.NewBackend())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, tr.Close()) }()
+	l := tr.Config().Model.QKScaleLength
+	require.Greater(t, l, 2)
+	require.LessOrEqual(t, l, 64)
+	raw := make([]byte, 4)
+	require.NoError(t, tr.store.Read("model.layers.0.self_attn.qk_scale", raw))
+	require.Equal(t, float32(math.Log2(float64(l*l-l))), math.Float32frombits(binary.LittleEndian.Uint32(raw)))
 }
