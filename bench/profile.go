@@ -189,10 +189,14 @@ type OpOptions struct {
 
 // OpReport is what Ops found.
 type OpReport struct {
-	Name   string   `json:"name"`
-	Device string   `json:"device"`
-	Batch  int      `json:"batch"`
-	SeqLen int      `json:"seq_len"`
+	Name   string `json:"name"`
+	Device string `json:"device"`
+	Batch  int    `json:"batch"`
+	SeqLen int    `json:"seq_len"`
+
+	Precision string `json:"precision"` // of activations
+	Masters   string `json:"masters"`   // the format of the matrices that AdamW updates
+
 	Peak   *Peak    `json:"peak,omitempty"` // nil if the device's can't be measured
 	StepMs float64  `json:"step_ms"`        // the sum over all nodes
 	Ops    []OpPeak `json:"ops"`            // those that take the longest together first
@@ -215,7 +219,7 @@ func Ops(ctx context.Context, dev backend.Backend, m Model, o OpOptions) (report
 	if _, err := t.step(); err != nil {
 		return report, err
 	}
-	report = OpReport{Name: m.Name, Device: dev.Info().String(), Batch: o.Batch, SeqLen: o.SeqLen}
+	report = OpReport{Name: m.Name, Device: dev.Info().String(), Batch: o.Batch, SeqLen: o.SeqLen, Precision: t.result.Precision, Masters: t.result.Masters}
 	switch p, err := MeasurePeak(dev); {
 	case err == nil:
 		report.Peak = &p

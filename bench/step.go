@@ -37,6 +37,7 @@ type Step struct {
 	QKNorm       string  `json:"qk_norm"`
 	Recompute    string  `json:"recompute"`
 	Precision    string  `json:"precision"`
+	Masters      string  `json:"masters"`
 	Device       string  `json:"device"`
 	Threads      int     `json:"threads,omitempty"` // of the CPU
 	Params       int     `json:"params"`
@@ -70,6 +71,7 @@ type Model struct {
 	Config    model.Config
 	Recompute model.Recompute
 	Precision string // as in train.Config; empty: f32
+	Masters   string // as in train.Config; empty: f32
 }
 
 // Steps trains models in turns, one step of each and then the next of each, and measures. It ends with ctx's error when that is done.
@@ -154,13 +156,19 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 	return steps, nil
 }
 
+func (m Model) masters() string { return cmp.Or(m.Masters, graph.F32.String()) }
+
 func (m Model) programs(dev backend.Backend, o StepOptions) ([]*graph.Program, graph.DType, error) {
 	storage, err := train.Storage(cmp.Or(m.Precision, graph.F32.String()), dev.Info().Kind)
 	if err != nil {
 		return nil, 0, err
 	}
+	masters, err := train.MastersFormat(m.masters())
+	if err != nil {
+		return nil, 0, err
+	}
 	programs, err := train.StepperPrograms(m.Config, train.ProgramOptions{
-		Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1, Recompute: m.Recompute, Storage: storage,
+		Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1, Recompute: m.Recompute, Storage: storage, Masters: masters,
 	}, 1)
 	return programs, storage, err
 }
@@ -201,7 +209,7 @@ func newTrainee(ctx context.Context, dev backend.Backend, m Model, o StepOptions
 		programs: programs, cfg: cfg, rand: rng.New(1, "bench"), batch: train.Batch{Tokens: make([]int32, tokens), Targets: make([]int32, tokens)},
 		result: Step{
 			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Recompute: string(cmp.Or(m.Recompute, model.RecomputeNone)),
-			Precision: storage.String(), Device: dev.Info().String(), Params: cfg.NumParams(),
+			Precision: storage.String(), Masters: m.masters(), Device: dev.Info().String(), Params: cfg.NumParams(),
 			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps,
 		},
 	}

@@ -63,7 +63,7 @@ func TestChunksOfLogitsChangeNothing(t *testing.T) {
 		})
 	}
 	_, err := train.StepProgram(smallModel(), train.ProgramOptions{Batch: 1, ChunkRows: 100})
-	require.EqualError(t, err, "chunk_rows: 100 is not possible: use a multiple of 128, or 0 to have it chosen")
+	require.EqualError(t, err, "ProgramOptions.ChunkRows: 100 is not possible: use a multiple of 128, or 0 to have it chosen")
 }
 
 // However long the sequence, no tensor of a step has more than an eighth of its logits, or 32 MiB.

@@ -276,7 +276,7 @@ func (c Config) checkNames() error {
 		{"moments", c.Moments, []string{MomentsDevice, MomentsHost}},
 		{"recompute", string(c.Recompute), model.RecomputeNames()},
 		{"precision", c.Precision, PrecisionNames()},
-		{"masters", c.Masters, []string{graph.F32.String(), graph.BF16.String()}},
+		{"masters", c.Masters, mastersNames},
 		{"data.tokenizer", c.Data.Tokenizer, []string{TokenizerAuto, TokenizerByte, TokenizerBPE}},
 	} {
 		if !slices.Contains(n.known, n.value) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/internal/units"
 	"github.com/vktrain/vktrain/model"
 )
 
@@ -111,9 +112,8 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	const gib = 1 << 30
-	return fmt.Sprintf("%.1f GiB are needed, %.1f of them for the parameters and their moments, and %s has %.1f: %s",
-		float64(e.Need.Total())/gib, float64(e.Need.Fixed())/gib, e.Device, float64(e.Device.Memory)/gib, e.Remedy)
+	return fmt.Sprintf("%s are needed, %s of them for the parameters and their moments, and %s has %s: %s",
+		units.Bytes(e.Need.Total()), units.Bytes(e.Need.Fixed()), e.Device, units.Bytes(e.Device.Memory), e.Remedy)
 }
 
 // Check returns a *MemoryError if a device has less. Unknown memory is no reason to refuse.

@@ -34,6 +34,9 @@ func TestMemoryOfAStep(t *testing.T) {
 	require.NoError(t, m.Check(info))
 	info.Memory--
 	require.ErrorContains(t, m.Check(info), "use a smaller batch")
+	tiny := train.Memory{Params: 3 << 10, Arena: 1 << 20}
+	require.ErrorContains(t, tiny.Check(backend.Info{Backend: "cpu", Name: "a toy", Memory: 1500}),
+		"1.003 MiB are needed, 3 KiB of them for the parameters and their moments, and cpu: a toy has 1.465 KiB: ")
 	info.Memory = params
 	require.ErrorContains(t, m.Check(info), "use a smaller model")
 	require.NoError(t, m.Check(backend.Info{}), "unknown memory is no reason to refuse")

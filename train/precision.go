@@ -48,12 +48,26 @@ func (c Config) storage() graph.DType {
 	return graph.DType(max(0, slices.Index([]string{graph.F32.String(), graph.BF16.String(), graph.F16.String()}, c.Precision)))
 }
 
+// MastersFormat is the format of the matrices' variables that Config.Masters names.
+func MastersFormat(name string) (graph.DType, error) {
+	switch name {
+	case graph.F32.String():
+		return graph.F32, nil
+	case graph.BF16.String():
+		return graph.BF16, nil
+	}
+	return 0, badKey("masters", "%q is unknown: use %s", name, orList(mastersNames))
+}
+
+var mastersNames = []string{graph.F32.String(), graph.BF16.String()}
+
 // masters is the format of the matrices' variables.
 func (c Config) masters() graph.DType {
-	if c.Masters == graph.BF16.String() {
-		return graph.BF16
+	d, err := MastersFormat(c.Masters)
+	if err != nil {
+		return graph.F32 // Validate tells
 	}
-	return graph.F32
+	return d
 }
 
 // LossScale is the state of dynamic loss scaling (Micikevicius et al. 2018, section 3.2), all of it: a run that goes on from it goes on as it would

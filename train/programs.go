@@ -121,7 +121,7 @@ func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, e
 		return cfg, o, fmt.Errorf("z_loss: %g is not possible: use a positive number, or 0 for off", o.ZLoss)
 	}
 	if o.ChunkRows < 0 || o.ChunkRows%model.RowsUnit != 0 {
-		return cfg, o, fmt.Errorf("chunk_rows: %d is not possible: use a multiple of %d, or 0 to have it chosen", o.ChunkRows, model.RowsUnit)
+		return cfg, o, fmt.Errorf("ProgramOptions.ChunkRows: %d is not possible: use a multiple of %d, or 0 to have it chosen", o.ChunkRows, model.RowsUnit)
 	}
 	if err := errors.Join(o.Decay.Validate(), o.Recompute.Validate()); err != nil {
 		return cfg, o, err

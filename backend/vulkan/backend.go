@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -63,6 +64,9 @@ func Open(opts Options) (*Backend, error) {
 		opts.ValidateAccess = true
 	}
 	opts.Validate = opts.Validate || opts.ValidateAccess
+	if opts.Context == nil {
+		opts.Context = context.Background()
+	}
 	b := &Backend{opts: opts, lower: lowerNode, lookup: lookupShader, open: map[*handle]func() error{}}
 	if opts.Validate {
 		b.log = &messageLog{}
@@ -112,7 +116,7 @@ func (b *Backend) start() error {
 		return err
 	}
 	b.cache = newCacheFile(b.opts, b.physical.DeviceInfo, b.physical.cacheUUID)
-	if b.pipelines, err = newPipelineSet(b.dev, b.lookup, b.cache.read()); err != nil {
+	if b.pipelines, err = newPipelineSet(b.opts.Context, b.dev, b.lookup, b.cache.read()); err != nil {
 		return err
 	}
 	b.saved = time.Now()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/vktrain/vktrain/internal/units"
 )
 
 // ErrWithoutCgo is in the chain of what Open and Devices return in a program that was built without cgo.
@@ -22,7 +24,7 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	s := fmt.Sprintf("vulkan: out of memory: %s needs %d bytes, %s has %d available", e.What, e.Need, e.Device, e.Available)
+	s := fmt.Sprintf("vulkan: out of memory: %s needs %s, %s has %s available", e.What, units.Bytes(e.Need), e.Device, units.Bytes(e.Available))
 	if e.Hint != "" {
 		s += ": " + e.Hint
 	}

@@ -1,6 +1,7 @@
 package vulkan
 
 import (
+	"context"
 	"time"
 
 	"github.com/vktrain/vktrain/backend"
@@ -49,6 +50,10 @@ type Options struct {
 	Probe []string
 	// CheckAgain asks and tests the device anew, whatever is known from before.
 	CheckAgain bool
+
+	// Context ends what takes long before a program runs: when it is done no further kernel is compiled, tested or measured, and Open and Compile return
+	// its error after the kernels in progress. What is compiled already runs on. Nil: nothing ends it.
+	Context context.Context
 
 	// Warn is told, once, of what the device was found to do wrong. Nil: nobody is.
 	Warn func(string)

@@ -3,10 +3,12 @@
 package vulkan
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -32,6 +34,7 @@ type layoutShape struct{ bindings, pushBytes int }
 // pipelineSet builds pipelines when they are first asked for, in parallel, and keeps them.
 type pipelineSet struct {
 	dev    *vkx.Device
+	ctx    context.Context // Options.Context
 	lookup func(string) (shader, bool)
 	cache  vk.PipelineCache
 
@@ -44,9 +47,9 @@ type pipelineSet struct {
 }
 
 // newPipelineSet starts from a cache's content; content that the driver does not take is dropped.
-func newPipelineSet(dev *vkx.Device, lookup func(string) (shader, bool), cached []byte) (*pipelineSet, error) {
+func newPipelineSet(ctx context.Context, dev *vkx.Device, lookup func(string) (shader, bool), cached []byte) (*pipelineSet, error) {
 	s := &pipelineSet{
-		dev: dev, lookup: lookup, pipelines: map[pipelineKey]*pipeline{}, modules: map[string]vk.ShaderModule{},
+		ctx: ctx, dev: dev, lookup: lookup, pipelines: map[pipelineKey]*pipeline{}, modules: map[string]vk.ShaderModule{},
 		sets: map[int]vk.DescriptorSetLayout{}, layouts: map[layoutShape]vk.PipelineLayout{},
 	}
 	err := s.newCache(cached)
@@ -95,7 +98,8 @@ func (s *pipelineSet) get(keys []pipelineKey) (map[pipelineKey]*pipeline, error)
 	return found, nil
 }
 
-// build makes pipelines on all cores. Layouts and modules come first: only compiling is slow.
+// build makes pipelines on all cores. Layouts and modules come first: only compiling is slow. When the context is done, those in progress are the last,
+// and are kept.
 func (s *pipelineSet) build(keys []pipelineKey) error {
 	configs := make([]vkx.PipelineConfig, len(keys))
 	built := make([]*pipeline, len(keys))
@@ -124,6 +128,9 @@ func (s *pipelineSet) build(keys []pipelineKey) error {
 	for range min(runtime.GOMAXPROCS(0), len(keys)) {
 		workers.Go(func() {
 			for i := range next {
+				if errs[i] = s.ctx.Err(); errs[i] != nil {
+					continue
+				}
 				built[i].handle, errs[i] = s.dev.NewPipeline(s.cache, configs[i])
 				if errs[i] != nil {
 					errs[i] = fmt.Errorf("vulkan: kernel %s with constants %v: %w", keys[i].kernel, configs[i].Spec, errs[i])
@@ -141,6 +148,9 @@ func (s *pipelineSet) build(keys []pipelineKey) error {
 			s.pipelines[k] = built[i]
 			s.built++
 		}
+	}
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil && err == s.ctx.Err() }) {
+		return s.ctx.Err() // once
 	}
 	return errors.Join(errs...)
 }

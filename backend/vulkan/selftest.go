@@ -3,6 +3,7 @@
 package vulkan
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,12 +136,13 @@ func (t *selfTest) result(name string, run func() (string, error)) (string, erro
 	return why, nil
 }
 
-// passing tells an error that the same device need not give again: other programs have its memory, or the validation layer has something to say.
+// passing tells an error that the same device need not give again: other programs have its memory, the validation layer has something to say, or
+// Options.Context is done.
 func passing(err error) bool {
 	var memory *MemoryError
 	var validation *ValidationError
 	code := vkx.Code(err)
-	return errors.As(err, &memory) || errors.As(err, &validation) || code == vk.ErrorOutOfDeviceMemory || code == vk.ErrorOutOfHostMemory
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &memory) || errors.As(err, &validation) || code == vk.ErrorOutOfDeviceMemory || code == vk.ErrorOutOfHostMemory
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

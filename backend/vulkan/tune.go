@@ -104,7 +104,7 @@ func (t *tuner) prepare(p *graph.Program) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	_, err := t.measureAll(context.Background(), missing, time.Now().Add(t.budget))
+	_, err := t.measureAll(t.b.opts.Context, missing, time.Now().Add(t.budget))
 	return err
 }
 
@@ -170,7 +170,7 @@ func (t *tuner) measureAll(ctx context.Context, shapes []shapeOf, until time.Tim
 		if until.IsZero() || time.Now().Before(until) {
 			var err error
 			if c, err = t.measure(ctx, s, step); err != nil {
-				if ctx.Err() != nil && t.file.path != "" {
+				if passing(err) && t.file.path != "" {
 					_ = t.file.write(t.known) // with the shapes before
 				}
 				return nil, err
@@ -209,7 +209,7 @@ func (t *tuner) measure(ctx context.Context, s shapeOf, step func()) (Choice, er
 		if k.Seconds, err = t.time(p, store, name); err != nil {
 			k.Refused = err.Error()
 		}
-		if err := t.b.usable(); err != nil {
+		if err := errors.Join(t.b.usable(), t.b.opts.Context.Err()); err != nil {
 			return c, err
 		}
 		c.Times = append(c.Times, k)
@@ -235,6 +235,9 @@ func (t *tuner) measure(ctx context.Context, s shapeOf, step func()) (Choice, er
 		if k.Refused = t.verdict(s.node, k.Kernel); k.Refused == "" {
 			c.Kernel = k.Kernel
 			return c, t.b.usable()
+		}
+		if err := t.b.opts.Context.Err(); err != nil { // why it was refused
+			return c, err
 		}
 	}
 	c.Why = "every kernel was refused"
@@ -267,7 +270,7 @@ func (t *tuner) verdict(n *graph.Node, name string) string {
 	if !ok {
 		if err := t.conform(&forcedBackend{t.b, t.b.forced(name, true)}, n); err != nil {
 			why = cmp.Or(err.Error(), "it does not conform")
-			if passing(err) {
+			if passing(err) || t.b.opts.Context.Err() != nil {
 				return why
 			}
 		}

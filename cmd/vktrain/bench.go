@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/bench"
 	"github.com/vktrain/vktrain/checkpoint"
 	"github.com/vktrain/vktrain/graph"
@@ -44,6 +45,11 @@ func (f *sizeFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.seq, "seq", 0, "sequences of `T` tokens; 0: the preset's")
 }
 
+// addPrecision is for commands that take one format of activations.
+func addPrecision(c *cobra.Command, precision *string) {
+	c.Flags().StringVar(precision, "precision", train.PrecisionAuto, "activations in `FORMAT`: "+strings.Join(train.PrecisionNames(), ", "))
+}
+
 // config is the preset with the flags over it.
 func (f *sizeFlags) config() (train.Config, error) {
 	cfg, err := train.FromPreset(f.preset)
@@ -75,16 +81,28 @@ func (f *sizeFlags) programs(storage graph.DType) (train.Config, []*graph.Progra
 	return cfg, programs, err
 }
 
+// benchFlags are those of commands that measure the training steps of a preset.
+type benchFlags struct {
+	device deviceFlags
+	size   sizeFlags
+	json   bool
+}
+
+func (f *benchFlags) add(c *cobra.Command) {
+	f.device.add(c)
+	f.device.addTuning(c)
+	f.size.add(c)
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
+}
+
 // benchStepFlags are those of `vktrain bench step`.
 type benchStepFlags struct {
-	device             deviceFlags
-	size               sizeFlags
+	benchFlags
 	placements, qkNorm []string
 	recompute          []string
-	precision          []string
+	precision, masters []string
 	steps              int
 	trace              string // a file
-	json               bool
 }
 
 func newBenchStepCommand() *cobra.Command {
@@ -94,27 +112,40 @@ func newBenchStepCommand() *cobra.Command {
 		Short: "Measure whole training steps",
 		Long: `Measure whole training steps: forward, backward, clipping and AdamW, on random tokens.
 
-Several placements, QK-Norms or precisions are measured in turns, a step of each and then the next of each, and compared with the
-first: --placement pre,peri shows what Peri-LN costs.`,
+Several placements, QK-Norms, recomputations, precisions or masters are measured in turns, a step of each and then the next of each, and
+compared with the first: --placement pre,peri shows what Peri-LN costs.`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return benchStep(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), f)
 		},
 	}
-	f.device.add(c)
-	f.device.addTuning(c)
-	f.size.add(c)
+	f.add(c)
 	c.Flags().StringSliceVar(&f.placements, "placement", nil, "where the norms stand, as in the config: `P`,...; the preset's without it")
 	c.Flags().StringSliceVar(&f.qkNorm, "qk-norm", nil, "norm of queries and keys, as in the config: `Q`,...; the preset's without it")
 	c.Flags().StringSliceVar(&f.recompute, "recompute", nil, "activations that are computed twice: `R`,... of none, attention, block; none without it")
 	c.Flags().StringSliceVar(&f.precision, "precision", nil, "of activations: `P`,... of auto, f32, bf16, f16; auto without it")
+	c.Flags().StringSliceVar(&f.masters, "masters", nil, "of the matrices that AdamW updates: `M`,... of f32, bf16; f32 without it")
 	c.Flags().IntVar(&f.steps, "steps", 7, "measure `N` steps")
 	c.Flags().StringVar(&f.trace, "trace", "", "write one more step, of one node after the other, to `FILE` for ui.perfetto.dev")
-	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
 
-// models are the preset with each placement, each QK-Norm, each recomputation and each precision that was asked for.
+// name tells a model from the others.
+func (f *benchStepFlags) name(c train.Config) string {
+	name := fmt.Sprintf("%s %s, qk_norm %s", f.size.preset, c.Model.Placement, c.Model.QKNorm)
+	if len(f.recompute) > 0 {
+		name += ", recompute " + string(c.Recompute)
+	}
+	if len(f.precision) > 0 {
+		name += ", " + c.Precision
+	}
+	if len(f.masters) > 0 {
+		name += ", masters " + c.Masters
+	}
+	return name
+}
+
+// models are the preset with each placement, each QK-Norm, each recomputation, each precision and each format of the masters that was asked for.
 func (f *benchStepFlags) models(cfg train.Config) ([]bench.Model, error) {
 	orElse := func(list []string, one string) []string {
 		if len(list) == 0 {
@@ -127,19 +158,14 @@ func (f *benchStepFlags) models(cfg train.Config) ([]bench.Model, error) {
 		for _, q := range orElse(f.qkNorm, cfg.Model.QKNorm) {
 			for _, r := range orElse(f.recompute, string(cfg.Recompute)) {
 				for _, d := range orElse(f.precision, cfg.Precision) {
-					c := cfg
-					c.Model.Placement, c.Model.QKNorm, c.Recompute, c.Precision = p, q, model.Recompute(r), d
-					if err := c.Validate(); err != nil {
-						return nil, err
+					for _, m := range orElse(f.masters, cfg.Masters) {
+						c := cfg
+						c.Model.Placement, c.Model.QKNorm, c.Recompute, c.Precision, c.Masters = p, q, model.Recompute(r), d, m
+						if err := c.Validate(); err != nil {
+							return nil, err
+						}
+						all = append(all, bench.Model{Name: f.name(c), Config: c.Model.Config, Recompute: c.Recompute, Precision: d, Masters: m})
 					}
-					name := fmt.Sprintf("%s %s, qk_norm %s", f.size.preset, p, q)
-					if len(f.recompute) > 0 {
-						name += ", recompute " + r
-					}
-					if len(f.precision) > 0 {
-						name += ", " + d
-					}
-					all = append(all, bench.Model{Name: name, Config: c.Model.Config, Recompute: c.Recompute, Precision: d})
 				}
 			}
 		}
@@ -164,20 +190,12 @@ func benchStep(ctx context.Context, out, progressOut io.Writer, f benchStepFlags
 			return err
 		}
 	}
-	dev, why, err := f.device.open()
+	dev, why, err := f.device.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	say, wipe := progressLine(progressOut)
-	steps, err := bench.Steps(ctx, dev, models, bench.StepOptions{
-		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Steps: f.steps, Trace: f.trace != "",
-		Progress: func(done, total int) { say("step %d of %d", done+1, total) },
-	})
-	wipe()
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
-	}
+	steps, err := measureSteps(ctx, dev, models, bench.StepOptions{Batch: cfg.Batch, SeqLen: cfg.SeqLen, Steps: f.steps, Trace: f.trace != ""}, progressOut)
 	if err != nil {
 		return err
 	}
@@ -202,12 +220,33 @@ func benchStep(ctx context.Context, out, progressOut io.Writer, f benchStepFlags
 	return nil
 }
 
+// measureSteps is bench.Steps that says what it does.
+func measureSteps(ctx context.Context, dev backend.Backend, models []bench.Model, o bench.StepOptions, progressOut io.Writer) ([]bench.Step, error) {
+	fmt.Fprintf(progressOut, "measuring %s of %s on %s, after compiling and warming up\n", counted(o.Steps, "step"), counted(len(models), "choice"), dev.Info())
+	say, wipe := progressLine(progressOut)
+	o.Progress = func(done, total int) { say("step %d of %d", done+1, total) }
+	steps, err := bench.Steps(ctx, dev, models, o)
+	wipe()
+	if errors.Is(err, context.Canceled) {
+		return nil, errInterrupted
+	}
+	return steps, err
+}
+
 func writeTrace(path string, steps []bench.Step) error {
 	return checkpoint.WriteFile(path, func(w io.Writer) error { return bench.WriteTrace(w, steps) })
 }
 
+// formatsText names the formats of activations and matrices.
+func formatsText(precision, masters string) string {
+	if masters == graph.F32.String() {
+		return precision
+	}
+	return precision + " with matrices in " + masters
+}
+
 func writeStep(w io.Writer, s bench.Step, compared bool) {
-	row(w, "model", "%s: %s parameters, %d sequences of %d tokens, in %s", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen, s.Precision)
+	row(w, "model", "%s: %s parameters, %d sequences of %d tokens, in %s", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen, formatsText(s.Precision, s.Masters))
 	row(w, "step", "%.1f ms, at best %.1f; %s tokens/s, %.1f GFLOP/s of the model", s.MsPerStep, s.MsMin, grouped(int64(s.TokensPerSec)), s.GFLOPs)
 	if s.CPUSeconds > 0 {
 		row(w, "cpu", "%.3g seconds of this machine's cores a step", s.CPUSeconds)

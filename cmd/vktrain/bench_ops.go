@@ -21,11 +21,10 @@ const maxRepeats = 10000
 
 // benchOpsFlags are those of `vktrain bench ops`.
 type benchOpsFlags struct {
-	device  deviceFlags
-	size    sizeFlags
-	ops     []string
-	repeats int
-	json    bool
+	benchFlags
+	ops                []string
+	precision, masters string
+	repeats            int
 }
 
 func newBenchOpsCommand() *cobra.Command {
@@ -41,12 +40,11 @@ over 100% of the memory's peak where a cache holds what it reads.`,
 			return benchOps(c.Context(), c.OutOrStdout(), f)
 		},
 	}
-	f.device.add(c)
-	f.device.addTuning(c)
-	f.size.add(c)
+	f.add(c)
+	addPrecision(c, &f.precision)
+	c.Flags().StringVar(&f.masters, "masters", graph.F32.String(), "`FORMAT` of the matrices that AdamW updates: f32 or bf16")
 	c.Flags().StringSliceVar(&f.ops, "op", nil, "only the operator `NAME`,...")
 	c.Flags().IntVar(&f.repeats, "repeats", 7, "run the step `N` times")
-	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
 
@@ -81,12 +79,18 @@ func benchOps(ctx context.Context, out io.Writer, f benchOpsFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	dev, why, err := f.device.open()
+	cfg.Precision, cfg.Masters = f.precision, f.masters
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	dev, why, err := f.device.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	r, err := bench.Ops(ctx, dev, bench.Model{Name: f.size.preset, Config: cfg.Model.Config}, bench.OpOptions{
+	r, err := bench.Ops(ctx, dev, bench.Model{
+		Name: f.size.preset, Config: cfg.Model.Config, Recompute: cfg.Recompute, Precision: cfg.Precision, Masters: cfg.Masters,
+	}, bench.OpOptions{
 		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Repeats: f.repeats, Ops: f.ops,
 	})
 	switch {
@@ -101,7 +105,7 @@ func benchOps(ctx context.Context, out io.Writer, f benchOpsFlags) (err error) {
 		why = "; auto: " + oneLine(why)
 	}
 	row(out, "device", "%s%s", r.Device, why)
-	row(out, "step", "%s, %d sequences of %d tokens: %.1f ms over all nodes", r.Name, r.Batch, r.SeqLen, r.StepMs)
+	row(out, "step", "%s in %s, %d sequences of %d tokens: %.1f ms over all nodes", r.Name, formatsText(r.Precision, r.Masters), r.Batch, r.SeqLen, r.StepMs)
 	if r.Peak != nil {
 		row(out, "peak", "%s", peakText(*r.Peak))
 	}
@@ -145,7 +149,7 @@ func newBenchPeakCommand() *cobra.Command {
 
 // benchPeak measures the CPU with one thread, two, four and so on, and with all; another device once.
 func benchPeak(ctx context.Context, out io.Writer, f deviceFlags, asJSON bool) (err error) {
-	dev, why, err := f.open()
+	dev, why, err := f.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,7 @@ func TestBenchStep(t *testing.T) {
 	args := []string{"bench", "step", "--preset", "bench-a", "--batch", "1", "--seq", "16", "--steps", "2", "--device", "cpu", "--threads", "2"}
 	status, out, errs := vktrain(args...)
 	require.Zero(t, status, errs)
-	require.Empty(t, errs, "no progress where there is no terminal")
+	require.Regexp(t, `^measuring 2 steps of 1 choice on cpu: .*\n$`, errs, "one line where there is no terminal")
 	for _, want := range []string{"device     cpu: ", "858,496 parameters, 1 sequences of 16 tokens", "tokens/s", "GFLOP/s", "at most"} {
 		require.Contains(t, out, want)
 	}
@@ -52,9 +53,16 @@ func TestBenchStep(t *testing.T) {
 	require.Contains(t, out, "bench-a pre, qk_norm l2")
 	require.Contains(t, out, "ratio      1.0000")
 
+	var list []bench.Step
+	status, out, errs = vktrain(append(args, "--precision", "bf16", "--masters", "f32,bf16", "--json")...)
+	require.Zero(t, status, errs)
+	require.NoError(t, json.Unmarshal([]byte(out), &list))
+	require.Equal(t, []string{"f32", "bf16"}, []string{list[0].Masters, list[1].Masters})
+	require.Equal(t, "bench-a peri, qk_norm rms, bf16, masters bf16", list[1].Name)
+	require.Less(t, list[1].DeviceBytes, list[0].DeviceBytes)
+
 	status, out, errs = vktrain(append(args, "--placement", "pre,peri", "--json")...)
 	require.Zero(t, status, errs)
-	var list []bench.Step
 	require.NoError(t, json.Unmarshal([]byte(out), &list))
 	require.Len(t, list, 2)
 	require.Equal(t, 1.0, list[0].Ratio)
@@ -75,6 +83,7 @@ func TestBenchOps(t *testing.T) {
 	require.Zero(t, status, errs)
 	var r bench.OpReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, "f32", r.Precision, "auto on the CPU")
 	require.Positive(t, r.Peak.GFLOPs)
 	require.Positive(t, r.StepMs)
 	for _, op := range r.Ops {
@@ -84,6 +93,10 @@ func TestBenchOps(t *testing.T) {
 	for _, key := range []string{"op", "shapes", "count", "ms", "ms_each", "gflops", "gb_per_s", "of_peak", "bound", "share"} {
 		require.Contains(t, out, `"`+key+`"`)
 	}
+
+	status, out, errs = vktrain(append(args, "--precision", "f16", "--masters", "bf16")...)
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "bench-a in f16 with matrices in bf16, ")
 }
 
 func TestPlan(t *testing.T) {
@@ -100,6 +113,10 @@ func TestPlan(t *testing.T) {
 	require.Zero(t, status, errs)
 	require.NotContains(t, out, "tokenizer")
 	require.Contains(t, out, "ratio")
+	require.Contains(t, errs, "measuring 1 step of 2 choices on cpu: ")
+	status, _, errs = vktrain("plan", "--preset", "bench-a", "--device", "cpu", "--nice", "--no-coopmat", "--max-submit-ms", "20", "--no-tune")
+	require.Zero(t, status, errs)
+	require.Empty(t, errs)
 	status, out, errs = vktrain("plan", "--preset", "bench-a", "--device", "cpu", "--json")
 	require.Zero(t, status, errs)
 	var p planJSON
@@ -140,5 +157,6 @@ func TestBenchEndsOnASignal(t *testing.T) {
 	cancel()
 	var out, errs bytes.Buffer
 	require.Equal(t, statusInterrupted, run(ctx, []string{"bench", "step", "--preset", "nano", "--device", "cpu"}, &out, &errs))
-	require.Empty(t, out.String()+errs.String())
+	require.Empty(t, out.String())
+	require.Equal(t, 1, strings.Count(errs.String(), "\n"), "what it measures, and no error")
 }

@@ -46,7 +46,7 @@ func runConformance(ctx context.Context, out, progressOut io.Writer, f conforman
 			return err
 		}
 	}
-	dev, why, err := f.device.open()
+	dev, why, err := f.device.open(ctx)
 	if err != nil {
 		return err
 	}

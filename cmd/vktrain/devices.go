@@ -9,6 +9,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/vulkan"
+	"github.com/vktrain/vktrain/internal/units"
 	"github.com/vktrain/vktrain/train/device"
 )
 
@@ -232,14 +233,4 @@ func features(f vulkan.Features) string {
 func detail(w io.Writer, name, text string) { fmt.Fprintf(w, "  %-10s %s\n", name, text) }
 
 // size prints bytes with a binary unit.
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.4g GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.4g MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.4g KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d B", n)
-}
+func size(n int64) string { return units.Bytes(n) }

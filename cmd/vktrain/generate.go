@@ -47,7 +47,7 @@ func generate(ctx context.Context, out io.Writer, dir string, f generateFlags) (
 	if err := f.text.Sampler.Validate(); err != nil {
 		return usagef("--%v", err)
 	}
-	dev, _, err := f.device.open()
+	dev, _, err := f.device.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errInterrupted):
+	case errors.Is(err, errInterrupted), ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return statusInterrupted
 	}
 	fmt.Fprintf(stderr, "vktrain: %s\n", oneLine(err.Error()))

@@ -239,7 +239,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		want   string
 	}{
 		{[]string{"tarin"}, 2, `unknown command "tarin": did you mean train?`},
-		{[]string{"frobnicate"}, 2, `unknown command "frobnicate": there are bench, conformance, devices, generate, plan, train`},
+		{[]string{"frobnicate"}, 2, `unknown command "frobnicate": there are bench, conformance, devices, `},
 		{[]string{"train", "--stpes", "5"}, 2, `unknown flag --stpes: did you mean --steps?`},
 		{[]string{"train", "--frobnicate"}, 2, `unknown flag --frobnicate: see vktrain train --help`},
 		{[]string{"train", "-x"}, 2, `unknown flag -x: see vktrain train --help`},
@@ -311,6 +311,9 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		{[]string{"bench", "stpe"}, 2, `unknown command "stpe": did you mean step?`},
 		{[]string{"bench", "step", "now"}, 2, `"now" is one argument too many`},
 		{[]string{"bench", "step", "--preset", "huge"}, 2, `--preset: "huge" is unknown: use nano, `},
+		{[]string{"bench", "step", "--masters", "f16"}, 2, `masters: "f16" is unknown: use f32 or bf16`},
+		{[]string{"bench", "ops", "--precision", "f8"}, 2, `precision: "f8" is unknown: use auto, f32, bf16 or f16`},
+		{[]string{"plan", "--max-submit-ms", "-1"}, 2, `--max-submit-ms: -1 is not possible`},
 		{[]string{"bench", "step", "--steps", "0"}, 2, `--steps: 0 is too small`},
 		{[]string{"bench", "step", "--batch", "-1"}, 2, `batch: -1 is too small: use at least 1`},
 		{[]string{"bench", "step", "--seq", "-1"}, 2, `seq_len: -1 is too small: use at least 1`},

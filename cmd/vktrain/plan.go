@@ -54,7 +54,8 @@ again in the backward pass. Settings are those of vktrain train. With --measure 
 	for _, k := range planConfigFlags {
 		c.Flags().String(k.flag, "", k.usage)
 	}
-	f.device.addThreads(c)
+	f.device.addOptions(c)
+	f.device.addTuning(c)
 	c.Flags().StringArrayVar(&f.set, "set", nil, "`KEY=VALUE` of the config, such as model.d_model=128; may be repeated")
 	c.Flags().StringSliceVar(&f.recompute, "recompute", model.RecomputeNames(), "activations that are computed twice: `R`,...")
 	c.Flags().StringSliceVar(&f.precision, "precision", nil, "of activations: `P`,... of auto, f32, bf16, f16; the config's without it")
@@ -105,7 +106,8 @@ func runPlan(ctx context.Context, out, progressOut io.Writer, all []train.Assign
 		return err
 	}
 	f.device.name = cfg.Device
-	dev, why, err := f.device.open()
+	f.device.options.Measure = f.measure // a plan alone takes the kernels that are known
+	dev, why, err := f.device.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -185,16 +187,13 @@ func planFor(ctx context.Context, dev backend.Backend, cfg train.Config, choices
 func measurePlan(ctx context.Context, dev backend.Backend, cfg train.Config, p *planJSON, steps int, progressOut io.Writer) error {
 	var models []bench.Model
 	for _, r := range p.Rows {
-		models = append(models, bench.Model{Name: string(r.Recompute), Config: cfg.Model.Config, Recompute: r.Recompute, Precision: r.Precision})
+		models = append(models, bench.Model{
+			Name: string(r.Recompute), Config: cfg.Model.Config, Recompute: r.Recompute, Precision: r.Precision, Masters: cfg.Masters,
+		})
 	}
-	say, wipe := progressLine(progressOut)
-	results, err := bench.Steps(ctx, dev, models, bench.StepOptions{
-		Batch: cfg.Batch, SeqLen: cfg.SeqLen, Steps: steps,
-		Progress: func(done, total int) { say("step %d of %d", done+1, total) },
-	})
-	wipe()
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
+	results, err := measureSteps(ctx, dev, models, bench.StepOptions{Batch: cfg.Batch, SeqLen: cfg.SeqLen, Steps: steps}, progressOut)
+	if errors.Is(err, errInterrupted) {
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("--measure runs all choices together: %w", err)

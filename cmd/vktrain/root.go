@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error { return checkEmpty(c.Flags(), args) }
-	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newTuneCommand(), newPlanCommand(), newExplainCommand())
+	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newTuneCommand(), newPlanCommand(), newExplainCommand(),
+		newEnvironmentTopic())
 	return root
 }
 
@@ -129,8 +131,14 @@ type deviceFlags struct {
 	submit  int
 }
 
+// add is for commands whose device no config names.
 func (f *deviceFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "device", "auto", "`DEVICE` to compute on: auto, cpu, vulkan or vulkan:N, with an N (or UUID, or part of a name) that `vktrain devices` lists")
+	f.addOptions(c)
+}
+
+// addOptions is for commands that open a device.
+func (f *deviceFlags) addOptions(c *cobra.Command) {
 	f.addThreads(c)
 	f.addSubmit(c)
 	f.addMatrices(c)
@@ -172,10 +180,11 @@ func (f *deviceFlags) check() error {
 	return device.CheckName(f.name)
 }
 
-// open opens the device; why is not empty for auto.
-func (f *deviceFlags) open() (dev backend.Backend, why string, err error) {
+// open opens the device, which compiles nothing more once ctx is done; why is not empty for auto.
+func (f *deviceFlags) open(ctx context.Context) (dev backend.Backend, why string, err error) {
 	if err := f.check(); err != nil {
 		return nil, "", err
 	}
+	f.options.Context = ctx
 	return device.Open(f.name, f.options)
 }

@@ -63,9 +63,7 @@ with every one of them, which gives the same run again. Ctrl-C ends a run after 
 	for _, k := range trainConfigFlags {
 		c.Flags().String(k.flag, "", k.usage)
 	}
-	f.device.addThreads(c)
-	f.device.addSubmit(c)
-	f.device.addMatrices(c)
+	f.device.addOptions(c)
 	f.device.addTuning(c)
 	c.Flags().StringVar(&f.out, "out", "", "`DIR` for the run; a fresh folder in runs without it")
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace the run that DIR holds")
@@ -133,7 +131,7 @@ func runTraining(ctx context.Context, out, progressOut io.Writer, all []train.As
 	if err := checkFolder(f); err != nil {
 		return err
 	}
-	dev, why, err := f.device.open()
+	dev, why, err := f.device.open(ctx)
 	if err != nil {
 		return err
 	}

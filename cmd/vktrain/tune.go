@@ -39,7 +39,7 @@ that run on the CPU too. The choices are kept for the device, its driver's versi
 	f.device.add(c)
 	f.device.options.Progress = func(done, total int) { tuningProgress(c.ErrOrStderr(), done, total) }
 	f.size.add(c)
-	c.Flags().StringVar(&f.precision, "precision", train.PrecisionAuto, "activations in `FORMAT`: "+strings.Join(train.PrecisionNames(), ", "))
+	addPrecision(c, &f.precision)
 	c.Flags().BoolVar(&f.show, "show", false, "show what runs would take now, and measure nothing")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
@@ -62,7 +62,7 @@ func tune(ctx context.Context, out io.Writer, f tuneFlags) (err error) {
 	if _, err := train.Storage(f.precision, backend.Discrete); err != nil {
 		return usagef("--%v", err)
 	}
-	dev, why, err := f.device.open()
+	dev, why, err := f.device.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -57,11 +58,12 @@ type Survey struct {
 
 // Options say how devices are opened.
 type Options struct {
-	Threads     int           // of the CPU; 0: its default
-	SubmitLimit time.Duration // of a GPU; 0: its default (vulkan.Options)
-	NoMatrices  bool          // no cooperative matrices on a GPU
-	Warn        func(string)  // is told what a GPU was found to do wrong; nil: nobody is
-	Nice        bool          // leave a GPU to others now and then (vulkan.Options)
+	Threads     int             // of the CPU; 0: its default
+	SubmitLimit time.Duration   // of a GPU; 0: its default (vulkan.Options)
+	NoMatrices  bool            // no cooperative matrices on a GPU
+	Context     context.Context // ends a GPU's compiling, testing and measuring of kernels (vulkan.Options); nil: nothing does
+	Warn        func(string)    // is told what a GPU was found to do wrong; nil: nobody is
+	Nice        bool            // leave a GPU to others now and then (vulkan.Options)
 
 	Measure  bool                  // a GPU's kernels for shapes that are new (vulkan.Tuning)
 	NoTuning bool                  // choose a GPU's kernels by rule, whatever was measured
@@ -123,6 +125,9 @@ func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 		if dev, _, err = Open(choice.Device, o); err == nil || choice.Device == CPU {
 			return dev, choice.Why, err
 		}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return nil, "", err
+		}
 		dev, _, fallback := Open(CPU, o)
 		return dev, fmt.Sprintf("%s does not open: %v", choice.Device, err), fallback
 	}
@@ -135,7 +140,7 @@ func Open(name string, o Options) (dev backend.Backend, why string, err error) {
 	}
 	_, index, _ := strings.Cut(name, ":")
 	options := vulkan.Options{
-		Device: index, Software: true, SubmitLimit: o.SubmitLimit, Nice: o.Nice, NoMatrices: o.NoMatrices, Warn: o.Warn,
+		Device: index, Software: true, SubmitLimit: o.SubmitLimit, Nice: o.Nice, NoMatrices: o.NoMatrices, Context: o.Context, Warn: o.Warn,
 	}
 	if !o.NoTuning {
 		options.Tuning = &vulkan.Tuning{Measure: o.Measure, Conform: conformance.CheckKernel, Progress: o.Progress}
