@@ -36,6 +36,9 @@ var elementCosts = [NumOps]struct {
 	OpClipNorm:         {0, 1},
 	OpAdamW:            {0, 16}, // clip 1, decay 1, m 3, v 4, update 7
 	OpCast:             {0, 0},
+	OpRowMoments:       {0, 5}, // mean 1, deviation 1, the sums of it 1 and of its square 2
+	OpSummary:          {0, 6},
+	OpTopMagnitudes:    {0, 48}, // 16 times 3 comparisons
 }
 
 // Cost counts what a node has to do: floating-point operations, an FMA being two, and the bytes of its operands that it reads and writes, each once and

@@ -52,6 +52,9 @@ const (
 	OpClipNorm
 	OpAdamW
 	OpCast
+	OpRowMoments
+	OpSummary
+	OpTopMagnitudes
 	NumOps
 )
 
@@ -91,6 +94,9 @@ var opTable = [NumOps]struct{ name, in, out, inPlace, narrow string }{
 	OpClipNorm:         {"clip_norm", "partials [scale]", "norm factor", "", ""},
 	OpAdamW:            {"adamw", "p m v g hyper clip [key]", "p m v", "", "p"},
 	OpCast:             {"cast", "x", "y", "", "x y"},
+	OpRowMoments:       {"row_moments", "x", "mean variance", "", "x"},
+	OpSummary:          {"summary", "x", "y", "", "x"},
+	OpTopMagnitudes:    {"top_magnitudes", "x", "y", "", "x"},
 }
 
 // String gives the operator's name in printed programs.

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -113,6 +114,7 @@ func faults() []fault {
 	list := storageFaults()
 	list = append(list, numberFaults()...)
 	list = append(list, formulaFaults()...)
+	list = append(list, diagnosticFaults()...)
 	return append(list, attentionFaults()...)
 }
 
@@ -287,6 +289,57 @@ func formulaFaults() []fault {
 				}
 			}
 		})},
+	}
+}
+
+// diagnosticFaults are mistakes that measurements of a step may have.
+func diagnosticFaults() []fault {
+	moments, summary, top := []graph.Op{graph.OpRowMoments}, []graph.Op{graph.OpSummary}, []graph.Op{graph.OpTopMagnitudes}
+	return []fault{
+		{name: "a variance over n - 1", ops: moments, spoil: after(func(n *graph.Node, _, out [][]float64) {
+			if d := float64(n.In[0].Shape().Last()); d > 1 {
+				for i := range out[1] {
+					out[1][i] *= d / (d - 1)
+				}
+			}
+		})},
+		{name: "a variance about the mean as it is rounded", ops: moments, spoil: after(func(_ *graph.Node, _, out [][]float64) {
+			for i, mean := range out[0] {
+				off := reference.ToF32(mean) - mean
+				out[1][i] += off * off
+			}
+		})},
+		{name: "a variance of squares less the mean's", ops: moments, spoil: after(func(_ *graph.Node, _, out [][]float64) {
+			for i, mean := range out[0] {
+				out[1][i] = reference.ToF32(reference.ToF32(out[1][i]+mean*mean) - reference.ToF32(mean*mean))
+			}
+		})},
+		{name: "elements at the threshold are counted as over it", ops: summary, spoil: with(func(at *graph.SummaryAttr) {
+			at.Threshold = math.Nextafter32(at.Threshold, 0)
+		})},
+		{name: "a smallest element that is never above 0", ops: summary, spoil: after(func(_ *graph.Node, _, out [][]float64) {
+			out[0][graph.SummaryMin] = min(out[0][graph.SummaryMin], 0)
+		})},
+		{name: "a largest element that is never below 0", ops: summary, spoil: after(func(_ *graph.Node, _, out [][]float64) {
+			out[0][graph.SummaryMax] = max(out[0][graph.SummaryMax], 0)
+		})},
+		{name: "the largest of magnitudes without their sign", ops: top, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
+			x := slices.Clone(in[0])
+			for i := range x {
+				x[i] = max(x[i], 0)
+			}
+			run(n, [][]float64{x}, out)
+		}},
+		{name: "equal magnitudes that count once", ops: top, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
+			x := slices.Clone(in[0])
+			slices.SortFunc(x, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
+			x = slices.CompactFunc(x, func(a, b float64) bool { return math.Abs(a) == math.Abs(b) })
+			run(n, [][]float64{x}, out)
+		}},
+		{name: "a NaN that is no magnitude", ops: top, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
+			x := slices.DeleteFunc(slices.Clone(in[0]), func(v float64) bool { return math.IsNaN(v) })
+			run(n, [][]float64{x}, out)
+		}},
 	}
 }
 

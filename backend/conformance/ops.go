@@ -40,6 +40,9 @@ var opTests = [graph.NumOps]opTest{
 	graph.OpClipNorm:         {clipNormCases, clipNormBound},
 	graph.OpAdamW:            {adamWCases, adamWBound},
 	graph.OpCast:             {castCases, castBound},
+	graph.OpRowMoments:       {rowMomentsCases, rowMomentsBound},
+	graph.OpSummary:          {summaryCases, summaryBound},
+	graph.OpTopMagnitudes:    {topMagnitudesCases, topMagnitudesBound},
 }
 
 // addendMode says where an optional addend is.

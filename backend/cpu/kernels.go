@@ -51,6 +51,9 @@ var kernels = [graph.NumOps]func(c *compiler, n *graph.Node) kernel{
 	graph.OpClipNorm:         clipNorm,
 	graph.OpAdamW:            adamW,
 	graph.OpCast:             cast,
+	graph.OpRowMoments:       rowMoments,
+	graph.OpSummary:          summary,
+	graph.OpTopMagnitudes:    topMagnitudes,
 }
 
 // scratch is the workers' memory, shared by the nodes of a program, which run one after the other.

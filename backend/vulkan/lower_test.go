@@ -73,6 +73,7 @@ func everyOp(t *testing.T) *graph.Program {
 		add(b.GELU(x))
 		add(b.ReLU(x))
 		add(b.SoftCap(x, 5))
+		diagnostics(b, x)
 	}
 	for _, w := range []*graph.Value{in("w_small", 32, 96), in("w_large", 4096, 96), in("w_huge", 1<<14, 96)} {
 		add(b.Linear(x, w, nil))
@@ -103,6 +104,15 @@ func everyOp(t *testing.T) *graph.Program {
 	b.Output("scale", grads[2])
 	b.Output("cast", b.Cast(b.Cast(b.Cast(x, graph.BF16), graph.F16), graph.F32))
 	return b.Build("every op")
+}
+
+// diagnostics has those operators on a tensor.
+func diagnostics(b *graph.Builder, x *graph.Value) {
+	name := "diagnostics " + x.DType().String()
+	mean, variance := b.RowMoments(x)
+	b.Output(name+" moments", b.Add(mean, variance, nil))
+	b.Output(name+" summary", b.Summary(x, nil, 1))
+	b.Output(name+" top", b.TopMagnitudes(x, nil, 100))
 }
 
 // everyLaunch is every dispatch of a program on several kinds of devices, with its node.

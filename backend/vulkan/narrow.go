@@ -26,14 +26,20 @@ var narrowKernels = [graph.NumOps]func(d *deviceCaps, n *graph.Node) bool{
 	graph.OpReLUGrad:       even,
 	graph.OpSoftCap:        even,
 	graph.OpSoftCapGrad:    even,
-	graph.OpCrossEntropy:   func(*deviceCaps, *graph.Node) bool { return true },
+	graph.OpCrossEntropy:   anyElems,
 	graph.OpCrossEntropyGrad: func(d *deviceCaps, n *graph.Node) bool {
 		return evenRows(d, n) || n.In[0].DType().Size() == 2 && n.Out[0].DType().Size() == 2
 	},
-	graph.OpAdd:   even,
-	graph.OpFill:  even,
-	graph.OpAdamW: func(_ *deviceCaps, n *graph.Node) bool { return n.In[0].DType() == graph.BF16 },
+	graph.OpAdd:           even,
+	graph.OpFill:          even,
+	graph.OpAdamW:         func(_ *deviceCaps, n *graph.Node) bool { return n.In[0].DType() == graph.BF16 },
+	graph.OpRowMoments:    anyElems,
+	graph.OpSummary:       anyElems,
+	graph.OpTopMagnitudes: anyElems,
 }
+
+// anyElems is of operators that only read 16-bit tensors.
+func anyElems(*deviceCaps, *graph.Node) bool { return true }
 
 func even(_ *deviceCaps, n *graph.Node) bool     { return n.Out[0].Elems()%2 == 0 }
 func evenRows(_ *deviceCaps, n *graph.Node) bool { return n.Out[0].Shape().Last()%2 == 0 }

@@ -40,6 +40,9 @@ var lowerings = [graph.NumOps]lowerFunc{
 	graph.OpClipNorm:         lowerClipNorm,
 	graph.OpAdamW:            lowerAdamW,
 	graph.OpCast:             lowerCast,
+	graph.OpRowMoments:       lowerRowMoments,
+	graph.OpSummary:          lowerSummary,
+	graph.OpTopMagnitudes:    lowerTopMagnitudes,
 }
 
 // maxElems bounds a tensor, so that kernels may index it with 32 bits and step a little past its end.

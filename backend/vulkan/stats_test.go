@@ -128,6 +128,8 @@ func unused(t *testing.T) *graph.Program {
 	// Few rows and a long inner dimension, as in generation by a large model.
 	b.Output("few", b.Linear(b.Input("few", graph.F32, 3, 2048), b.Input("wide", graph.F32, 300, 2048), nil))
 	b.Output("softmax", b.Softmax(x))
+	diagnostics(b, x)
+	diagnostics(b, b.Cast(x, graph.BF16))
 	dx, err := b.Grad(b.Sum(b.Softmax(x), nil), b.Fill(b.Temp("one", graph.F32, 1), 1), []*graph.Value{x}, nil)
 	require.NoError(t, err)
 	b.Output("dx", dx[0])

@@ -36,4 +36,7 @@ var kernels = [graph.NumOps]Kernel{
 	graph.OpClipNorm:         clipNorm,
 	graph.OpAdamW:            adamW,
 	graph.OpCast:             cast,
+	graph.OpRowMoments:       rowMoments,
+	graph.OpSummary:          summary,
+	graph.OpTopMagnitudes:    topMagnitudes,
 }

@@ -1,0 +1,168 @@
+package conformance
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/vktrain/vktrain/graph"
+)
+
+// diagnosticRows are row counts and lengths.
+var diagnosticRows = [][]int{{1, 1}, {7}, {3, 2}, {7, 17}, {5, 63}, {2, 2, 129}, {2, 257}, {3, 4099}, {70001, 2}}
+
+func rowMomentsCases() []opCase {
+	var list []opCase
+	for _, s := range diagnosticRows {
+		rows := graph.Shape(s).Rows()
+		c := opCase{name: dims(s...), in: []tensor{f32(s...)}, out: []tensor{f32(rows), f32(rows)}}
+		if n := s[len(s)-1]; n == 17 || n == 63 {
+			c.special = true
+			far := func(by float64) func(in [][]float64, _ *rand.Rand) {
+				return func(in [][]float64, _ *rand.Rand) {
+					for i := range in[0] {
+						in[0][i] += by
+					}
+				}
+			}
+			c.extra = append(normExtremes(graph.OpRMSNorm, 0, n),
+				variant{name: "rows at 1000", set: far(1000)}, variant{name: "rows at -1e6, a float's half unit away from their mean", set: far(-1e6)})
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// rowMomentsBound: any shift within the mean's bound may be taken for the mean, so that deviations from it are as much larger; what is left of the
+// shift is then subtracted.
+func rowMomentsBound(n *graph.Node, in, out [][]num) {
+	d := n.In[0].Shape().Last()
+	count := float64(d)
+	for r := range out[0] {
+		x := in[0][r*d : (r+1)*d]
+		mean := sumNum(x...).div(exact(count))
+		variance, sum, squares, carried := 0.0, 0.0, 0.0, 0.0
+		for _, v := range x {
+			dev := v.v - mean.v
+			most := math.Abs(dev) + mean.e + v.e
+			variance += dev * dev / count
+			sum += most
+			squares += most * most
+			carried += 2 * v.e * most
+		}
+		// The sum of squares, its terms rounded three times, over n; and the square of the sum over n, which is at most mean.e but for its own rounding.
+		e := carried/count + (count+3+divUnits)*unit*squares/count
+		shift := (count + 1 + divUnits) * unit * sum / count
+		e += shift * (2*mean.e + shift)
+		if squares > math.MaxFloat32 {
+			e = math.Inf(1)
+		}
+		out[0][r], out[1][r] = mean, result(variance, e, 2)
+	}
+}
+
+// outliers are tensors of a few large elements among many, as activations are.
+func outliers(r *rand.Rand, x []float64) {
+	for i := range x {
+		x[i] = r.NormFloat64() * math.Exp(2*r.NormFloat64())
+	}
+}
+
+func summaryCases() []opCase {
+	var list []opCase
+	for _, s := range []struct {
+		shape     []int
+		threshold float32
+	}{{[]int{1}, 0}, {[]int{3, 7}, 1.5}, {[]int{257}, 0.25}, {[]int{5, 13, 31}, 100}, {[]int{16384}, 2}, {[]int{70001}, 1}} {
+		c := opCase{name: dims(s.shape...), attr: graph.SummaryAttr{Threshold: s.threshold}, in: []tensor{f32(s.shape...).with(outliers)}, out: []tensor{f32(graph.SummaryLen)}}
+		c.extra = onlyEnds(0)
+		if len(s.shape) > 1 {
+			c.special = true
+			c.extra = append(c.extra, variant{name: "all negative", set: func(in [][]float64, _ *rand.Rand) {
+				for i, v := range in[0] {
+					in[0][i] = -1 - math.Abs(v)
+				}
+			}}, variant{name: "1e30", set: scaleBy(1e30, 0)}, variant{name: "1e-30", set: scaleBy(1e-30, 0)}, variant{name: "elements at the threshold", set: func(in [][]float64, _ *rand.Rand) {
+				for i := range in[0] {
+					in[0][i] = float64(s.threshold) * float64(1-2*(i%2))
+				}
+			}}, variant{name: "nothing but NaN", nan: func(in [][]float64) {
+				for i := range in[0] {
+					in[0][i] = math.Copysign(math.NaN(), float64(1-2*(i%2)))
+				}
+			}})
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func summaryBound(n *graph.Node, in, out [][]num) {
+	threshold := float64(graph.AttrOf[graph.SummaryAttr](n).Threshold)
+	y := out[0]
+	y[graph.SummarySum] = sumNum(in[0]...)
+	least, most, magnitude := num{v: math.Inf(1)}, num{v: math.Inf(-1)}, num{}
+	for _, x := range in[0] {
+		least = num{min(least.v, x.v), max(least.e, x.e)}
+		most = num{max(most.v, x.v), max(most.e, x.e)}
+		magnitude = num{max(magnitude.v, math.Abs(x.v)), max(magnitude.e, x.e)}
+		switch over := math.Abs(x.v) > threshold; {
+		case over:
+			y[graph.SummaryOver].v++
+			fallthrough
+		case math.Abs(x.v)+x.e > threshold:
+			if math.Abs(x.v)-x.e <= threshold { // subnormal: it may be read as zero
+				y[graph.SummaryOver].e++
+			}
+		}
+		if math.IsNaN(x.v) || math.IsInf(x.v, 0) {
+			y[graph.SummaryNonFinite].v++
+		}
+	}
+	y[graph.SummaryMin], y[graph.SummaryMax], y[graph.SummaryMagnitude] = least, most, magnitude
+}
+
+func topMagnitudesCases() []opCase {
+	var list []opCase
+	for _, s := range []struct {
+		shape []int
+		k     int
+	}{{[]int{1}, 1}, {[]int{3, 7}, 100}, {[]int{100}, 100}, {[]int{5, 41}, 7}, {[]int{4096}, 128}, {[]int{3, 4099}, 100}, {[]int{200003}, 127}} {
+		c := opCase{name: dims(s.shape...) + " largest " + dims(s.k), attr: graph.TopMagnitudesAttr{K: s.k},
+			in: []tensor{f32(s.shape...).with(outliers)}, out: []tensor{f32(s.k)}, extra: onlyEnds(0)}
+		if len(s.shape) > 1 {
+			c.special = true
+			c.extra = append(c.extra, variant{name: "many of one size", set: func(in [][]float64, r *rand.Rand) {
+				for i := range in[0] {
+					in[0][i] = float64(r.IntN(7) - 3)
+				}
+			}}, variant{name: "all of one size", set: func(in [][]float64, _ *rand.Rand) {
+				for i := range in[0] {
+					in[0][i] = float64(1 - 2*(i%2))
+				}
+			}}, variant{name: "zeros", set: scaleBy(0, 0)}, variant{name: "1e-30", set: scaleBy(1e-30, 0)}, variant{name: "a NaN in three", nan: func(in [][]float64) {
+				for i := 0; i < len(in[0]); i += 3 {
+					in[0][i] = math.NaN()
+				}
+			}})
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// topMagnitudesBound: nothing is computed.
+func topMagnitudesBound(_ *graph.Node, in, out [][]num) {
+	all := make([]num, 0, len(in[0])+len(out[0]))
+	for _, x := range in[0] {
+		all = append(all, num{math.Abs(x.v), x.e})
+	}
+	slices.SortFunc(all, func(a, b num) int {
+		if math.IsNaN(a.v) || math.IsNaN(b.v) { // first
+			return cmp.Compare(a.v, b.v)
+		}
+		return cmp.Compare(b.v, a.v)
+	})
+	copy(out[0], append(all, make([]num, len(out[0]))...))
+}

@@ -1,0 +1,165 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+
+	"github.com/vktrain/vktrain/graph"
+)
+
+// rowMoments goes over deviations from the mean in float64.
+func rowMoments(c *compiler, n *graph.Node) kernel {
+	in, out := c.operands(n)
+	cols := n.In[0].Shape().Last()
+	return c.overRows(len(out[0]), cols, func(_ *workerScratch, from, to int) {
+		for row := from; row < to; row++ {
+			x := in[0][row*cols : (row+1)*cols]
+			mean := total(x) / float64(cols)
+			out[0][row], out[1][row] = float32(mean), float32(deviations(x, mean)/float64(cols))
+		}
+	})
+}
+
+// deviations is the sum of (x - mean)².
+func deviations(x []float32, mean float64) float64 {
+	var a, b float64
+	i := 0
+	for ; i+2 <= len(x); i += 2 {
+		u, v := float64(x[i])-mean, float64(x[i+1])-mean
+		a += u * u
+		b += v * v
+	}
+	if i < len(x) {
+		u := float64(x[i]) - mean
+		a += u * u
+	}
+	return a + b
+}
+
+// overBlocks is a reduction of n elements: blocks of them, in parallel, give a part each, which finish puts together.
+func overBlocks[T any](c *compiler, n int, block func(w *workerScratch, from, to int, part *T), finish func(parts []T)) kernel {
+	parts := make([]T, (n+taskElems-1)/taskElems)
+	body := func(worker, i int) {
+		block(&c.scratch.workers[worker], i*taskElems, min(n, (i+1)*taskElems), &parts[i])
+	}
+	if len(parts) == 1 {
+		return serial(func() { body(0, 0); finish(parts) })
+	}
+	return kernel{whole: func() {
+		c.pool.For(len(parts), body)
+		finish(parts)
+	}}
+}
+
+type summaryPart struct {
+	sum             float64
+	min, max        float32
+	magnitude       uint32 // its bits
+	over, nonFinite int
+}
+
+func summary(c *compiler, n *graph.Node) kernel {
+	in, out := c.operands(n)
+	threshold := math.Float32bits(graph.AttrOf[graph.SummaryAttr](n).Threshold) &^ signBit
+	return overBlocks(c, len(in[0]), func(_ *workerScratch, from, to int, part *summaryPart) {
+		*part = summarize(in[0][from:to], threshold)
+	}, func(parts []summaryPart) {
+		all := parts[0]
+		for _, p := range parts[1:] {
+			all.sum += p.sum
+			all.min, all.max, all.magnitude = min(all.min, p.min), max(all.max, p.max), max(all.magnitude, p.magnitude)
+			all.over += p.over
+			all.nonFinite += p.nonFinite
+		}
+		y := out[0]
+		y[graph.SummarySum], y[graph.SummaryMin], y[graph.SummaryMax] = float32(all.sum), all.min, all.max
+		y[graph.SummaryMagnitude] = math.Float32frombits(all.magnitude)
+		y[graph.SummaryOver], y[graph.SummaryNonFinite] = float32(all.over), float32(all.nonFinite)
+	})
+}
+
+const (
+	signBit  = 1 << 31
+	infinity = 0x7f800000 // its bits; those of a NaN without the sign are above
+)
+
+// summarize compares magnitudes by their bits, which are in the same order.
+func summarize(x []float32, threshold uint32) summaryPart {
+	p := summaryPart{min: x[0], max: x[0]}
+	for _, v := range x {
+		p.sum += float64(v)
+		p.min, p.max = min(p.min, v), max(p.max, v) // a NaN stays
+		a := math.Float32bits(v) &^ signBit
+		p.magnitude = max(p.magnitude, a)
+		if a > threshold && a <= infinity {
+			p.over++
+		}
+		if a >= infinity {
+			p.nonFinite++
+		}
+	}
+	return p
+}
+
+// topMagnitudes keeps the largest of each block in a heap, then those of all.
+func topMagnitudes(c *compiler, n *graph.Node) kernel {
+	in, out := c.operands(n)
+	k := len(out[0])
+	all := largest{keys: make([]uint32, 0, k), k: k}
+	return overBlocks(c, len(in[0]), func(_ *workerScratch, from, to int, part *largest) {
+		if part.keys == nil {
+			*part = largest{make([]uint32, 0, k), k}
+		}
+		part.keys = part.keys[:0]
+		for _, v := range in[0][from:to] {
+			part.add(math.Float32bits(v) &^ signBit)
+		}
+	}, func(parts []largest) {
+		all.keys = all.keys[:0]
+		for _, p := range parts {
+			for _, a := range p.keys {
+				all.add(a)
+			}
+		}
+		slices.Sort(all.keys)
+		clear(out[0])
+		for i, a := range all.keys {
+			out[0][len(all.keys)-1-i] = math.Float32frombits(a)
+		}
+	})
+}
+
+// largest is a heap of the k largest keys so far, the smallest of them at its root.
+type largest struct {
+	keys []uint32
+	k    int
+}
+
+func (h *largest) add(key uint32) {
+	if len(h.keys) == h.k {
+		if key > h.keys[0] {
+			h.keys[0] = key
+			h.sink()
+		}
+		return
+	}
+	h.keys = append(h.keys, key)
+	for i := len(h.keys) - 1; i > 0 && h.keys[i] < h.keys[(i-1)/2]; i = (i - 1) / 2 {
+		h.keys[i], h.keys[(i-1)/2] = h.keys[(i-1)/2], h.keys[i]
+	}
+}
+
+// sink brings the root to its place.
+func (h *largest) sink() {
+	for i := 0; 2*i+1 < len(h.keys); {
+		next := 2*i + 1
+		if next+1 < len(h.keys) && h.keys[next+1] < h.keys[next] {
+			next++
+		}
+		if h.keys[i] <= h.keys[next] {
+			return
+		}
+		h.keys[i], h.keys[next] = h.keys[next], h.keys[i]
+		i = next
+	}
+}
