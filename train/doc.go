@@ -18,7 +18,7 @@
 // # Time
 //
 // Nothing waits for the device within a step, and a step's scalars are read when the next step has been submitted: [Hooks].Step comes one step late,
-// except where an evaluation or a sample needs the step to be over.
+// except where an evaluation, a sample or a [Control] needs the step to be over.
 //
 // # Ownership
 //

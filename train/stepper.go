@@ -275,12 +275,13 @@ func (s *Stepper) readLoss() error {
 	return err
 }
 
-// Drain waits for the pending step and returns its scalars, nil if there is none.
-func (s *Stepper) Drain() (*Scalars, error) {
+// Peek waits for the pending step and returns its scalars, nil if there is none. It stays pending: Drain, or the next Submit, returns them again.
+func (s *Stepper) Peek() (*Scalars, error) {
 	if !s.pending {
 		return nil, nil
 	}
-	if err := s.readLoss(); err != nil {
+	loss, err := fetchFloat(s.micro, s.microTick, OutputLoss)
+	if err != nil {
 		return nil, err
 	}
 	last, tick := s.micro, s.microTick
@@ -288,12 +289,23 @@ func (s *Stepper) Drain() (*Scalars, error) {
 		last, tick = s.apply, s.applyTick
 	}
 	norm, err := fetchFloat(last, tick, OutputGradNorm)
-	done := &Scalars{Loss: s.partialSum, GradNorm: norm, LossScale: s.usedScale}
-	if s.scale != nil && err == nil {
-		done.Skipped = s.scale.after(s.usedScale, norm, s.growth)
+	if err != nil {
+		return nil, err
+	}
+	return &Scalars{Loss: s.partialSum + loss, GradNorm: norm, LossScale: s.usedScale, Skipped: s.scale != nil && !isFinite(norm)}, nil
+}
+
+// Drain waits for the pending step and returns its scalars, nil if there is none.
+func (s *Stepper) Drain() (*Scalars, error) {
+	done, err := s.Peek()
+	if done == nil || err != nil {
+		return nil, err
+	}
+	if s.scale != nil {
+		s.scale.after(s.usedScale, done.GradNorm, s.growth)
 	}
 	s.pending, s.partialSum = false, 0
-	return done, err
+	return done, nil
 }
 
 // Executables are the compiled programs, in the order of StepperPrograms: for a profile, or their memory.

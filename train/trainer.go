@@ -157,6 +157,9 @@ func (t *Trainer) Dataset() *Dataset { return t.data }
 type Hooks struct {
 	Step   func(Metrics) error               // after each step, one step late unless it was evaluated
 	Sample func(step int, text string) error // with a text that the model wrote
+
+	// Control is asked before each step whether the run is to wait, or to do something.
+	Control *Control
 }
 
 // Result is what a run came to.
@@ -205,6 +208,7 @@ type run struct {
 	rate    throughput
 	began   time.Time
 	pending Metrics // of the step that is submitted: what is known before its scalars are
+	told    bool    // it was reported ahead of its turn
 	result  Result
 }
 
@@ -222,6 +226,9 @@ func (t *Trainer) Run(ctx context.Context, hooks Hooks) (Result, error) {
 func (r *run) loop(ctx context.Context) error {
 	rates := r.cfg.LearningRates()
 	for r.step < r.cfg.Steps {
+		if err := r.hold(ctx); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			r.result.Interrupted = true
 			break
@@ -244,12 +251,39 @@ func (r *run) loop(ctx context.Context) error {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
 		r.step, r.tokens = step, r.tokens+int64(r.cfg.TokensPerStep())
+		r.told = false
 		r.pending = Metrics{Step: step, LR: rates.At(step), Tokens: r.tokens}
 		if err := r.breakFor(ctx, step); err != nil {
 			return err
 		}
 	}
-	return r.settle(nil)
+	if err := r.settle(nil); err != nil || r.hooks.Control == nil {
+		return err
+	}
+	return r.hooks.Control.finish()
+}
+
+// hold does what the control asks for before a step. The step that is submitted is reported first, but not settled: a loss scale that knew of it
+// one step earlier would give other bits.
+func (r *run) hold(ctx context.Context) error {
+	if r.hooks.Control == nil {
+		return nil
+	}
+	var start time.Time
+	err := r.hooks.Control.between(ctx, func() error {
+		s, err := r.steps.Peek()
+		start = time.Now()
+		if err != nil || s == nil || r.told {
+			return err
+		}
+		err = r.report(*s, nil)
+		r.told = true
+		return err
+	})
+	if !start.IsZero() {
+		r.rate.pause(time.Since(start))
+	}
+	return err
 }
 
 // breakFor evaluates and samples after a step, where they are due.
@@ -293,8 +327,11 @@ func (r *run) settle(evaluate func() (float64, error)) error {
 	return r.report(*done, evaluate)
 }
 
-// report completes the pending step's metrics.
+// report completes the pending step's metrics, once.
 func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
+	if r.told {
+		return nil
+	}
 	m := r.pending
 	m.Loss, m.GradNorm, m.LossScale, m.Skipped = s.Loss, s.GradNorm, s.LossScale, s.Skipped
 	m.TokensPerSec = r.rate.step(time.Now())
