@@ -34,7 +34,7 @@ void main() {
       if (i < end) v[k] = Pair(GET(x, 0, at + i), GET(x, 0, at + half_length + i));
     }
     vec2 s = standardizer(v, end);
-    uint position = row / heads % positions;
+    uint position = (first_row + row) / heads % positions;
     [[unroll]] for (uint k = 0; k < PAIRS; k++) {
       uint i = k * LANES + lane();
       if (i < end) {

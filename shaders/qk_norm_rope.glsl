@@ -10,6 +10,7 @@ layout(push_constant) uniform Push {
   uint half_dim; // pairs of a head
   uint heads;
   uint positions;
+  uint first_row; // the number of row 0, where the tensor is a part of a larger one
   uint span; // rows a group
   float inv_n; // 1 over what the squares' sum is divided by: the head's length, or 1 for l2
   float eps;

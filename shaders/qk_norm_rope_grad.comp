@@ -44,7 +44,7 @@ void main() {
       if (NORM != NO_NORM && i < end) v[k] = Pair(GET(x, 1, at + i), GET(x, 1, at + half_length + i));
     }
     vec2 st = standardizer(v, end);
-    uint position = row / heads % positions;
+    uint position = (first_row + row) / heads % positions;
     Pair u[PAIRS];
     vec2 s = vec2(0.0); // of u gain and of u gain x̂
     [[unroll]] for (uint k = 0; k < PAIRS; k++) {

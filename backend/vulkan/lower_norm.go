@@ -33,13 +33,18 @@ type normGradPush struct {
 }
 
 func lowerNormGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	return d.normGrad(n, graph.RowsPerPart(n.In[1].Shape().Rows()))
+}
+
+// normGrad sums `part` rows to each of the gain's partial gradient, if there is one.
+func (d *deviceCaps) normGrad(n *graph.Node, part int) ([]dispatch, error) {
 	dy, x, gain, addend, dx, dgain := n.In[0], n.In[1], n.In[2], n.In[3], n.Out[0], n.Out[1]
 	rows, length := x.Shape().Rows(), x.Shape().Last()
 	// A longer row than a lane can keep column sums of must have the workgroup to itself.
 	lanes := max(d.rowLanes(length/perThread(n)), d.lanesFor(length, normGradKept))
 	span := d.threads() / lanes
 	if gain != nil {
-		span = partRows(rows, dgain)
+		span = part
 	}
 	if err := d.checkLoops(n, ceilDiv(span, d.threads()/lanes)*(5*ceilDiv(length, lanes)+60)); err != nil {
 		return nil, err
@@ -55,10 +60,10 @@ func lowerNormGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 
 // qkNormPush is the block of qk_norm_rope.glsl.
 type qkNormPush struct {
-	Powers01, Powers23, Powers45              uint128
-	Power6                                    uint64Words
-	RowCount, HalfDim, Heads, Positions, Span uint32
-	InvN, Eps                                 float32
+	Powers01, Powers23, Powers45                     uint128
+	Power6                                           uint64Words
+	RowCount, HalfDim, Heads, Positions, First, Span uint32
+	InvN, Eps                                        float32
 }
 
 type (
@@ -78,7 +83,15 @@ func q64(x float64) [2]uint32 {
 	return [2]uint32{uint32(hi), uint32(math.Ldexp(rest, 32))}
 }
 
-func newQKNormPush(x *graph.Value, at graph.QKNormRoPEAttr, span int) qkNormPush {
+// qkRows says which heads of positions, in order (b, t, head), a tensor has: those of sequences of so many positions, from a first one on; and how many of them
+// each row of a gain's partial gradient is the sum of.
+type qkRows struct{ positions, first, part int }
+
+func allQKRows(n *graph.Node, x *graph.Value) qkRows {
+	return qkRows{positions: x.Shape()[1], part: graph.RowsPerPart(x.Elems() / graph.AttrOf[graph.QKNormRoPEAttr](n).HeadDim)}
+}
+
+func newQKNormPush(x *graph.Value, at graph.QKNormRoPEAttr, which qkRows, span int) qkNormPush {
 	var powers [8][2]uint32
 	for b := range 7 {
 		powers[b] = q64(math.Pow(float64(at.Theta), -math.Ldexp(1, b+1)/float64(at.HeadDim)))
@@ -92,8 +105,8 @@ func newQKNormPush(x *graph.Value, at graph.QKNormRoPEAttr, span int) qkNormPush
 	}
 	return qkNormPush{
 		Powers01: pair(0), Powers23: pair(2), Powers45: pair(4), Power6: powers[6],
-		RowCount: uint32(x.Elems() / at.HeadDim), HalfDim: uint32(at.HeadDim / 2), Heads: uint32(at.Heads), Positions: uint32(x.Shape()[1]),
-		Span: uint32(span), InvN: invN, Eps: at.Eps,
+		RowCount: uint32(x.Elems() / at.HeadDim), HalfDim: uint32(at.HeadDim / 2), Heads: uint32(at.Heads),
+		Positions: uint32(which.positions), First: uint32(which.first), Span: uint32(span), InvN: invN, Eps: at.Eps,
 	}
 }
 
@@ -117,6 +130,10 @@ func ropeSpan(rows, slots int) int {
 }
 
 func lowerQKNormRoPE(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	return d.qkNormRoPE(n, allQKRows(n, n.In[0]))
+}
+
+func (d *deviceCaps) qkNormRoPE(n *graph.Node, which qkRows) ([]dispatch, error) {
 	x, gain, y := n.In[0], n.In[1], n.Out[0]
 	at := graph.AttrOf[graph.QKNormRoPEAttr](n)
 	if err := d.checkRoPE(n, at); err != nil {
@@ -127,12 +144,16 @@ func lowerQKNormRoPE(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	span := ropeSpan(rows, d.threads()/lanes)
 	kernel, spec := forFormats(n, "qk_norm_rope", []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, x, y)
 	return []dispatch{{
-		kernel: kernel, spec: spec, push: newQKNormPush(x, at, span),
+		kernel: kernel, spec: spec, push: newQKNormPush(x, at, which, span),
 		bind: []*graph.Value{x, gain, y}, groups: d.grid(ceilDiv(rows, span)),
 	}}, nil
 }
 
 func lowerQKNormRoPEGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	return d.qkNormRoPEGrad(n, allQKRows(n, n.In[1]))
+}
+
+func (d *deviceCaps) qkNormRoPEGrad(n *graph.Node, which qkRows) ([]dispatch, error) {
 	dy, x, gain, dx, dgain := n.In[0], n.In[1], n.In[2], n.Out[0], n.Out[1]
 	at := graph.AttrOf[graph.QKNormRoPEAttr](n)
 	if err := d.checkRoPE(n, at); err != nil {
@@ -142,14 +163,14 @@ func lowerQKNormRoPEGrad(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	lanes := d.lanesFor(at.HeadDim, 4)
 	span := ropeSpan(rows, d.threads()/lanes)
 	if gain != nil {
-		span = partRows(rows, dgain)
+		span = which.part
 	}
 	if err := d.checkLoops(n, ceilDiv(span, d.threads()/lanes)*60); err != nil {
 		return nil, err
 	}
 	kernel, spec := forFormats(n, "qk_norm_rope_grad", []uint32{uint32(lanes), qkNorms[at.Norm], flag(gain != nil)}, dy, x, dx)
 	return []dispatch{{
-		kernel: kernel, spec: spec, push: newQKNormPush(x, at, span),
+		kernel: kernel, spec: spec, push: newQKNormPush(x, at, which, span),
 		bind: []*graph.Value{dy, x, gain, dx, dgain}, groups: d.grid(ceilDiv(rows, span)),
 	}}, nil
 }

@@ -130,6 +130,11 @@ func (b *Backend) pipelineOf(p *graph.Program, c matMulChoice) (string, error) {
 
 // testMatMul says what is wrong with what a kernel makes of a product, "" if nothing is.
 func (b *Backend) testMatMul(p *graph.Program, c matMulChoice) (why string, err error) {
+	return b.testLowered(p, lowerChoice(c))
+}
+
+// testLowered is testMatMul of a product that is lowered in some way.
+func (b *Backend) testLowered(p *graph.Program, lower lowerFunc) (why string, err error) {
 	s, err := b.NewStore(p.Vars())
 	if err != nil {
 		return "", err
@@ -153,7 +158,7 @@ func (b *Backend) testMatMul(p *graph.Program, c matMulChoice) (why string, err 
 			return "", err
 		}
 	}
-	e, err := b.compile(p, s, lowerChoice(c))
+	e, err := b.compile(p, s, lower)
 	if err != nil {
 		return "", err
 	}

@@ -41,14 +41,10 @@ func (d *deviceCaps) lowerSplit(n *graph.Node) ([]dispatch, error) {
 		return d.splitRows(n, []int{0, 2}, []int{0})
 	case graph.OpRMSNormGrad, graph.OpLayerNormGrad:
 		return d.splitNormGrad(n)
-	case graph.OpQKNormRoPE:
-		return d.splitBatch(n, []int{0}, []int{0})
-	case graph.OpQKNormRoPEGrad:
-		return d.splitQKNormGrad(n)
-	case graph.OpAttention:
-		return d.splitBatch(n, []int{0, 1, 2}, []int{0, 1, 2, 3})
-	case graph.OpAttentionGrad:
-		return d.splitBatch(n, []int{0, 1, 2, 3, 4, 5}, []int{0, 1, 2, 3, 4})
+	case graph.OpQKNormRoPE, graph.OpQKNormRoPEGrad:
+		return d.splitQKNorm(n)
+	case graph.OpAttention, graph.OpAttentionGrad:
+		return d.splitAttention(n)
 	case graph.OpSoftmax:
 		return d.splitRows(n, []int{0}, []int{0})
 	case graph.OpSoftmaxGrad:
@@ -228,78 +224,79 @@ func (d *deviceCaps) splitRows(n *graph.Node, in, out []int) ([]dispatch, error)
 	return d.independent(n, pieces{units: rows, in: shares(n.In, rows, in), out: shares(n.Out, rows, out)}, asRows)
 }
 
-// splitBatch goes over sequences, the first dimension.
-func (d *deviceCaps) splitBatch(n *graph.Node, in, out []int) ([]dispatch, error) {
-	batch := n.In[0].Shape()[0]
-	return d.independent(n, pieces{units: batch, in: shares(n.In, batch, in), out: shares(n.Out, batch, out)}, asBatch)
-}
-
 // splitNormGrad is splitRows, but each row of a gain's partial gradient stays the sum of the same rows.
 func (d *deviceCaps) splitNormGrad(n *graph.Node) ([]dispatch, error) {
-	in := []int{0, 1, 3}
+	in, rows := []int{0, 1, 3}, n.In[0].Shape().Rows()
 	if n.Out[1] == nil {
 		return d.splitRows(n, in, []int{0})
 	}
-	return d.splitParts(n, n.In[0].Shape().Rows(), in)
+	if d.needsWide(n) {
+		return d.lowerWide(n)
+	}
+	return d.lowerParts(n, d.cutGainRows(n, rows, in), func(part *graph.Node) ([]dispatch, error) { return d.normGrad(part, graph.RowsPerPart(rows)) })
 }
 
-// splitQKNormGrad goes over sequences, but not where the parts of a gain's gradient do not end with them.
-func (d *deviceCaps) splitQKNormGrad(n *graph.Node) ([]dispatch, error) {
-	if n.Out[1] == nil {
-		return d.splitBatch(n, []int{0, 1}, []int{0})
+// splitQKNorm goes over heads of positions, in order (b, t, head), each of which is turned by its place in the whole.
+func (d *deviceCaps) splitQKNorm(n *graph.Node) ([]dispatch, error) {
+	if d.needsWide(n) {
+		return d.lowerWide(n)
 	}
-	return nil, d.cannotSplit(n)
+	x := n.In[0]
+	in, lower := []int{0}, d.qkNormRoPE
+	if n.Op == graph.OpQKNormRoPEGrad {
+		in, lower = []int{0, 1}, d.qkNormRoPEGrad
+	}
+	headDim := graph.AttrOf[graph.QKNormRoPEAttr](n).HeadDim
+	rows, which := x.Elems()/headDim, allQKRows(n, x)
+	var parts []*graph.Node
+	if n.Op == graph.OpQKNormRoPEGrad && n.Out[1] != nil {
+		parts = d.cutGainRows(n, rows, in)
+	} else {
+		parts = d.cut(n, pieces{units: rows, in: shares(n.In, rows, in), out: shares(n.Out, rows, []int{0})}, asRows)
+	}
+	return d.lowerParts(n, parts, func(part *graph.Node) ([]dispatch, error) {
+		list, err := lower(part, which)
+		which.first += part.In[0].Elems() / headDim
+		return list, err
+	})
 }
 
-// splitParts cuts where parts of a gain's gradient (Out[1]) end; the last part, which may be short, is a node of its own.
-func (d *deviceCaps) splitParts(n *graph.Node, rows int, in []int) ([]dispatch, error) {
-	span := graph.RowsPerPart(rows)
-	full := rows / span
-	width := n.Out[1].Shape().Last()
-	p := pieces{units: full, in: shares(n.In, rows, in), out: []int{n.Out[0].Elems() / rows * span, width}}
-	for i := range p.in {
-		p.in[i] *= span
-	}
-	byRows := func(v *graph.Value, units, each int) []int {
-		if v == n.Out[1] {
-			return []int{units, each}
-		}
-		return []int{units * span, each / span}
-	}
-	parts := d.cut(n, p, byRows)
-	if full > 0 && parts == nil {
-		if d.length(n, p) == 0 {
-			return nil, d.cannotSplit(n)
-		}
-		parts = []*graph.Node{p.part(n, 0, full, byRows)}
-	}
-	if rest := rows - full*span; rest > 0 {
-		tail := pieces{in: shares(n.In, rows, in), out: []int{n.Out[0].Elems() / rows, 0}}
-		for i, v := range n.In {
-			if v != nil && tail.in[i] > 0 && full*span*tail.in[i]*v.DType().Size()%graph.ViewAlign != 0 {
-				return nil, d.cannotSplit(n)
-			}
-		}
-		if full*width*4%graph.ViewAlign != 0 {
-			return nil, d.cannotSplit(n)
-		}
-		last := tail.part(n, full*span, rows, asRows)
-		last.Out[1] = graph.Part(n.Out[1], full*width, 1, width)
-		parts = append(parts, last)
-	}
-	if len(parts) < 2 {
+// lowerParts lowers the parts of a node, of which no kernel needs another's, by a function of their own.
+func (d *deviceCaps) lowerParts(n *graph.Node, parts []*graph.Node, lower func(*graph.Node) ([]dispatch, error)) ([]dispatch, error) {
+	if parts == nil {
 		return nil, d.cannotSplit(n)
 	}
-	return d.lowerAll(parts, false)
+	var list []dispatch
+	for _, p := range parts {
+		part, err := lower(p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, part...)
+	}
+	return list, nil
 }
 
-// partRows is how many rows a row of a gain's partial gradient is the sum of; a node over a part of another's rows has the other's.
-func partRows(rows int, partial *graph.Value) int {
-	parts := partial.Shape().Rows()
-	if graph.Parts(rows) == parts {
-		return graph.RowsPerPart(rows)
+// cutGainRows cuts rows of the operands that the indices name where those of a gain's partial gradient, Out[1], end; its last may be the sum of fewer than the
+// others.
+func (d *deviceCaps) cutGainRows(n *graph.Node, rows int, in []int) (parts []*graph.Node) {
+	span, sums := graph.RowsPerPart(rows), n.Out[1].Shape().Rows()
+	row := pieces{in: shares(n.In, rows, in), out: shares(n.Out, rows, []int{0})}
+	sum := pieces{units: sums, in: slices.Clone(row.in), out: []int{row.out[0] * span, n.Out[1].Shape().Last()}}
+	for i := range sum.in {
+		sum.in[i] *= span
 	}
-	return ceilDiv(rows, parts)
+	length := d.length(n, sum)
+	if length == 0 || length >= sums {
+		return nil
+	}
+	for from := 0; from < sums; from += length {
+		to := min(from+length, sums)
+		part := row.part(n, from*span, min(to*span, rows), asRows)
+		part.Out[1] = graph.Part(n.Out[1], from*sum.out[1], to-from, sum.out[1])
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 // splitSumRows adds the rows of one part after those of the one before.

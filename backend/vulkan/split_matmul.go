@@ -71,7 +71,7 @@ func (d *deviceCaps) splitMatMulRows(n *graph.Node) ([]dispatch, error) {
 	if parts == nil || at.TransA && d.tooLarge(n, a) {
 		return nil, d.cannotSplit(n)
 	}
-	s := matMulSplit{d: d}
+	s := copySplit{d: d}
 	var room *graph.Value
 	if at.TransA {
 		room = graph.Spare("columns", a.DType(), inner, parts[0].to)
@@ -101,7 +101,7 @@ func (d *deviceCaps) splitMatMulColumns(n *graph.Node) ([]dispatch, error) {
 	if parts == nil {
 		return nil, d.cannotSplit(n)
 	}
-	s := matMulSplit{d: d}
+	s := copySplit{d: d}
 	room := graph.Spare("columns", c.DType(), m, parts[0].to)
 	for _, p := range parts {
 		w := p.to - p.from
@@ -135,7 +135,7 @@ func (d *deviceCaps) splitInner(n *graph.Node) ([]dispatch, error) {
 	if parts == nil || !at.TransA && d.tooLarge(n, a) || at.TransB && d.tooLarge(n, b) {
 		return nil, d.cannotSplit(n)
 	}
-	s := matMulSplit{d: d}
+	s := copySplit{d: d}
 	var roomA, roomB *graph.Value
 	if !at.TransA {
 		roomA = graph.Spare("columns", a.DType(), m, parts[0].to)
@@ -170,47 +170,4 @@ func (d *deviceCaps) splitInner(n *graph.Node) ([]dispatch, error) {
 		s.node(&graph.Node{Op: graph.OpCast, In: []*graph.Value{sum}, Out: []*graph.Value{c}}, true)
 	}
 	return s.done(n)
-}
-
-// matMulSplit collects the launches of a product in parts. Scratch memory serves one part after the other, so each launch waits for those before it where
-// the parts have some.
-type matMulSplit struct {
-	d    *deviceCaps
-	list []dispatch
-	err  error
-	odd  bool // a copy would have half words
-}
-
-func (s *matMulSplit) node(n *graph.Node, wait bool) {
-	part, err := lowerNode(s.d, n)
-	if err != nil {
-		s.err = err
-		return
-	}
-	part[0].barrier = part[0].barrier || wait && len(s.list) > 0
-	s.list = append(s.list, part...)
-}
-
-type copyColumnsPush struct{ Count, Columns, FromRow, FromColumn, ToRow, ToColumn uint32 }
-
-// copyColumns copies rows x columns elements from a matrix with rows of fromRow elements, from a column on, to another.
-func (s *matMulSplit) copyColumns(from *graph.Value, fromRow, fromColumn int, to *graph.Value, toRow, toColumn, rows, columns int) {
-	per := 4 / from.DType().Size() // elements a word
-	for _, x := range []int{fromRow, fromColumn, toRow, toColumn, columns} {
-		s.odd = s.odd || x%per != 0
-	}
-	words := func(x int) uint32 { return uint32(x / per) }
-	count := rows * columns / per
-	s.list = append(s.list, dispatch{
-		kernel: "copy_columns",
-		push:   copyColumnsPush{uint32(count), words(columns), words(fromRow), words(fromColumn), words(toRow), words(toColumn)},
-		bind:   []*graph.Value{from, to}, groups: s.d.grid(ceilDiv(count, s.d.threads())), barrier: len(s.list) > 0,
-	})
-}
-
-func (s *matMulSplit) done(n *graph.Node) ([]dispatch, error) {
-	if s.err == nil && s.odd {
-		return nil, s.d.unsupported(n, "its rows have odd numbers of 16-bit elements, and it cannot go over parts of them: use an even vocabulary")
-	}
-	return s.list, s.err
 }

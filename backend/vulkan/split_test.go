@@ -26,20 +26,6 @@ func TestEvenParts(t *testing.T) {
 	require.Equal(t, 192, lcm(64, 48))
 }
 
-// What cannot go over parts is refused with the tensor's and the limit's names.
-func TestUnsplitTensorsAreNamed(t *testing.T) {
-	b := graph.NewBuilder()
-	q := b.Input("q", graph.F32, 1, 300, 64) // one sequence
-	o, _ := b.Attention(q, q, q, nil, graph.AttentionAttr{Heads: 1, KVHeads: 1, HeadDim: 64, Scale: 1})
-	b.Output("o", o)
-	d := roomyCaps(backend.Discrete)
-	d.maxBindBytes = 1 << 16
-	_, err := lowerNode(d, b.Build("p").Nodes()[0])
-	var unsupported *backend.UnsupportedError
-	require.ErrorAs(t, err, &unsupported)
-	require.ErrorContains(t, err, `tensor "q" has 76800 bytes, kernels bind at most 65536 at once (maxStorageBufferRange)`)
-}
-
 // largeTable is a step of an embedding that is also the head, with more bytes than the device binds at once: each operator that sees such a tensor.
 func largeTable(vocab, dim, tokens int) *graph.Program {
 	b := graph.NewBuilder()
