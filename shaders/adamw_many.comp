@@ -6,10 +6,6 @@
 #include "common.glsl"
 
 layout(local_size_x = THREADS) in;
-layout(push_constant) uniform Push {
-  uint tensors;
-};
-
 layout(binding = 0) buffer B0 { float p[]; };
 layout(binding = 1) buffer B1 { float m[]; };
 layout(binding = 2) buffer B2 { float v[]; };
@@ -19,17 +15,11 @@ layout(binding = 6) readonly buffer B6 { uint table[]; };
 
 const uint ROW = 7; // of each tensor: its first group, elements, where p, m, v, g begin, decay
 const uint PER_THREAD = 4;
+#include "many.glsl"
 
 void main() {
   uint group = group_index();
-  uint low = 0;
-  uint high = tensors; // the tensor is in low..high-1
-  while (high - low > 1) {
-    uint middle = (low + high) / 2;
-    if (table[middle * ROW] <= group) low = middle;
-    else high = middle;
-  }
-  uint row = low * ROW;
+  uint row = row_of(group);
   uint first = (group - table[row]) * (THREADS * PER_THREAD) + gl_LocalInvocationIndex;
   uint count = table[row + 1];
   uint at_p = table[row + 2], at_m = table[row + 3], at_v = table[row + 4], at_g = table[row + 5];

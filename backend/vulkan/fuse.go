@@ -80,7 +80,7 @@ func fusible(p *graph.Program, barrier func(node int) bool, i int, place func(*g
 			}
 			at := place(v)
 			rows := k == i && at == z && v.DType() == second.Out[0].DType() && (v == n.In[0] || v == n.In[2])
-			if at.buffer == z.buffer && at.from < z.to && z.from < at.to && !rows {
+			if at.overlaps(z) && !rows {
 				return false
 			}
 		}

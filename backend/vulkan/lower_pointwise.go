@@ -44,16 +44,18 @@ type adamWPush struct {
 	Tensor, Block uint32 // of random words
 }
 
+// adamWEach is how many elements a thread of adamw_bf16 has.
+const adamWEach = 8
+
 // lowerAdamW binds each operand once: p, m and v are inputs and outputs.
 func lowerAdamW(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	at, elems, key := graph.AttrOf[graph.AdamWAttr](n), n.In[0].Elems(), n.In[6]
 	if n.In[0].DType() == graph.F32 {
 		return []dispatch{d.pointwise("adamw", elems, at.Decay, nil, n.In[:6])}, nil
 	}
-	const each = 8 // elements a thread
 	return []dispatch{{
-		kernel: "adamw_bf16", spec: []uint32{flag(key != nil)}, push: adamWPush{uint32(elems), at.Decay, at.Tensor, uint32(at.First / each)},
-		bind: n.In, groups: d.grid(ceilDiv(elems, each*d.threads())),
+		kernel: "adamw_bf16", spec: []uint32{flag(key != nil)}, push: adamWPush{uint32(elems), at.Decay, at.Tensor, uint32(at.First / adamWEach)},
+		bind: n.In, groups: d.grid(ceilDiv(elems, adamWEach*d.threads())),
 	}}, nil
 }
 

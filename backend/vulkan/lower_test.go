@@ -206,12 +206,10 @@ func TestLaunchesFitTheirKernels(t *testing.T) {
 		}
 	}
 	for _, d := range []*deviceCaps{floorCaps(backend.Discrete), roomyCaps(backend.Discrete)} {
-		for _, l := range standIns(t, d, manyTensors(1, 2), anywhere) {
-			nodes, launches = append(nodes, &graph.Node{}), append(launches, l.dispatch)
-		}
-	}
-	for _, d := range []*deviceCaps{floorCaps(backend.Discrete), roomyCaps(backend.Discrete)} {
 		for _, format := range []graph.DType{graph.F32, graph.BF16} {
+			for _, l := range standIns(t, d, manyTensors(format, false, 1, 2), anywhere) {
+				nodes, launches = append(nodes, &graph.Node{}), append(launches, l.dispatch)
+			}
 			for _, l := range standIns(t, d, normChain(graph.OpRMSNorm, graph.OpLayerNorm, format, true, 5, 8), anywhere) {
 				nodes, launches = append(nodes, &graph.Node{}), append(launches, l.dispatch)
 			}

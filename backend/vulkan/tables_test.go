@@ -22,9 +22,14 @@ func randomStores(t *testing.T, b *Backend, p *graph.Program) (stores [2]backend
 		stores[i] = newStore(t, b, p)
 	}
 	for _, v := range p.Vars() {
-		data := make([]byte, v.Bytes())
-		for i := 0; i < len(data); i += graph.F32.Size() {
-			binary.LittleEndian.PutUint32(data[i:], math.Float32bits(r.Float32()))
+		var data []byte
+		for range v.Shape.Elems() {
+			bits := math.Float32bits(r.Float32())
+			if v.DType == graph.BF16 {
+				data = binary.LittleEndian.AppendUint16(data, uint16(bits>>16))
+			} else {
+				data = binary.LittleEndian.AppendUint32(data, bits)
+			}
 		}
 		for _, s := range stores {
 			require.NoError(t, s.Write(v.Name, data))
@@ -72,43 +77,53 @@ func TestFusedNormsComputeTheSame(t *testing.T) {
 // A launch over many tensors leaves in each what its own launch would: AdamW to the bit, the sums of squares to the rounding of another order.
 func TestMergedLaunchesComputeTheSame(t *testing.T) {
 	sizes := []int{1, 63, 64, 65, 127, 1023, 1024, 1025, 5000, 2, 15011, 3}
-	p := manyTensors(sizes...)
 	for limits, launches := range map[string]int{"": 2, "range=64K": 4, "invocations=128,group=128": 2} {
 		b := openTest(t, Options{Limits: limits, NoCache: true})
-		stores := randomStores(t, b, p)
-		for i, s := range stores {
-			e := compile(t, b, p, s)
-			merged := 0
-			for _, l := range e.launches {
-				if l.covers > 0 {
-					merged++
-				}
-			}
-			require.GreaterOrEqual(t, merged, launches, "%q", limits)
-			require.NoError(t, e.Feed("hyper", floats(0.1, 0.9, 0.99, 1e-8, 0.5, 0.1, 0.01)))
-			require.NoError(t, e.Feed("clip", floats(0.7)))
-			if i == 0 {
-				_, err := e.Submit()
-				require.NoError(t, err)
-			} else {
-				_, err := e.Trace() // node by node
-				require.NoError(t, err)
+		sameMerged(t, b, manyTensors(graph.F32, false, sizes...), launches)
+		sameMerged(t, b, manyTensors(graph.BF16, false, sizes...), launches)
+		sameMerged(t, b, manyTensors(graph.BF16, true, sizes...), launches)
+	}
+}
+
+// sameMerged runs manyTensors by launches over many, at least so many of them, and node by node.
+func sameMerged(t *testing.T, b *Backend, p *graph.Program, launches int) {
+	t.Helper()
+	stores := randomStores(t, b, p)
+	for i, s := range stores {
+		e := compile(t, b, p, s)
+		merged := 0
+		for _, l := range e.launches {
+			if l.covers > 0 {
+				merged++
 			}
 		}
-		for _, v := range p.Vars() {
-			var got [2][]byte
-			for i, s := range stores {
-				got[i] = make([]byte, v.Bytes())
-				require.NoError(t, s.Read(v.Name, got[i]))
-			}
-			if v.Name != "partials" {
-				require.Equal(t, got[1], got[0], "%q: %s", limits, v.Name)
-				continue
-			}
-			for i := 0; i < len(got[0]); i += graph.F32.Size() {
-				one, many := math.Float32frombits(binary.LittleEndian.Uint32(got[1][i:])), math.Float32frombits(binary.LittleEndian.Uint32(got[0][i:]))
-				require.InEpsilon(t, one+1, many+1, 1e-5, "%q: sum %d", limits, i/4)
-			}
+		require.GreaterOrEqual(t, merged, launches)
+		require.NoError(t, e.Feed("hyper", floats(0.1, 0.9, 0.99, 1e-8, 0.5, 0.1, 0.01)))
+		require.NoError(t, e.Feed("clip", floats(0.7)))
+		if p.Input("key") != nil {
+			require.NoError(t, e.Feed("key", floats(1, 2, 3, 4)))
+		}
+		var err error
+		if i == 0 {
+			_, err = e.Submit()
+		} else {
+			_, err = e.Trace() // node by node
+		}
+		require.NoError(t, err)
+	}
+	for _, v := range p.Vars() {
+		var got [2][]byte
+		for i, s := range stores {
+			got[i] = make([]byte, v.Bytes())
+			require.NoError(t, s.Read(v.Name, got[i]))
+		}
+		if v.Name != "partials" {
+			require.Equal(t, got[1], got[0], v.Name)
+			continue
+		}
+		for i := 0; i < len(got[0]); i += graph.F32.Size() {
+			one, many := math.Float32frombits(binary.LittleEndian.Uint32(got[1][i:])), math.Float32frombits(binary.LittleEndian.Uint32(got[0][i:]))
+			require.InEpsilon(t, one+1, many+1, 1e-5, "sum %d", i/4)
 		}
 	}
 }

@@ -53,7 +53,7 @@ type scratch struct {
 func placeScratch(plan *graph.Plan, launches []launch, segment int64) scratch {
 	const align = graph.ArenaAlign
 	s := scratch{offset: map[*graph.Value]int64{}}
-	at, group, barriers := int64(0), 0, barriersBefore(plan)
+	at, group, barriers := int64(0), 0, barriersBefore(len(plan.Program().Nodes()), plan.Barrier)
 	for _, l := range launches {
 		n := plan.Program().Nodes()[l.node]
 		if g := barriers[l.node]; g != group {
@@ -81,7 +81,11 @@ func placeScratch(plan *graph.Plan, launches []launch, segment int64) scratch {
 
 // isOperand tells the storage of a node's operands.
 func isOperand(n *graph.Node, base *graph.Value) bool {
-	return slices.ContainsFunc(slices.Concat(n.In, n.Out), func(v *graph.Value) bool {
+	return hasBase(n.In, base) || hasBase(n.Out, base)
+}
+
+func hasBase(list []*graph.Value, base *graph.Value) bool {
+	return slices.ContainsFunc(list, func(v *graph.Value) bool {
 		if v == nil {
 			return false
 		}
@@ -90,12 +94,12 @@ func isOperand(n *graph.Node, base *graph.Value) bool {
 	})
 }
 
-// barriersBefore counts, for each node, the barriers of the plan up to it.
-func barriersBefore(plan *graph.Plan) []int {
-	counts := make([]int, len(plan.Program().Nodes()))
+// barriersBefore counts, for each of so many nodes, the barriers up to it.
+func barriersBefore(nodes int, barrier func(node int) bool) []int {
+	counts := make([]int, nodes)
 	count := 0
 	for i := range counts {
-		if plan.Barrier(i) {
+		if barrier(i) {
 			count++
 		}
 		counts[i] = count
