@@ -46,6 +46,7 @@ type Backend struct {
 	await   func([]vk.Fence) error
 
 	mu     sync.Mutex
+	broken map[string]bool          // kernels that failed their test, as deviceCaps has them; never changed, but replaced
 	open   map[*handle]func() error // what is to be closed before the device, with how
 	lost   error
 	closed bool
@@ -189,7 +190,11 @@ func (b *Backend) Info() backend.Info {
 }
 
 // Device describes the device in full.
-func (b *Backend) Device() DeviceInfo { return b.physical.DeviceInfo }
+func (b *Backend) Device() DeviceInfo {
+	b.mu.Lock() // tests of kernels may fail now
+	defer b.mu.Unlock()
+	return b.physical.DeviceInfo
+}
 
 // usable gives the error of every call after Close, or after the device was lost.
 func (b *Backend) usable() error {

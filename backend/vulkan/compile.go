@@ -17,28 +17,39 @@ import (
 // slots. What does not fit is an error before anything is allocated; what the device has no kernel for is an UnsupportedError for each
 // such node.
 func (b *Backend) Compile(p *graph.Program, s backend.Store) (backend.Executable, error) {
-	if err := b.choose(p); err != nil {
+	caps, err := b.choose(p)
+	if err != nil {
 		return nil, err
 	}
-	e, err := b.compile(p, s, b.lower)
+	e, err := b.compile(p, s, caps, b.lower)
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// choose settles which kernels a program gets: the tuner measures, and all that is chosen is tested.
-func (b *Backend) choose(p *graph.Program) error {
+// choose settles which kernels a program gets: the tuner measures, and all that is chosen is tested. They are those that the program gets by the caps that
+// come back.
+func (b *Backend) choose(p *graph.Program) (*deviceCaps, error) {
 	if err := b.usable(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.tuner.prepare(p); err != nil {
-		return err
+		return nil, err
 	}
 	return b.prove(p)
 }
 
-func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*Executable, error) {
+// capsNow is what lowerings may choose by: a copy, since other programs may find a kernel broken at the same time.
+func (b *Backend) capsNow() *deviceCaps {
+	caps := *b.caps
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	caps.broken = b.broken
+	return &caps
+}
+
+func (b *Backend) compile(p *graph.Program, s backend.Store, caps *deviceCaps, lower lowerFunc) (*Executable, error) {
 	if err := b.usable(); err != nil {
 		return nil, err
 	}
@@ -49,7 +60,7 @@ func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*
 	if err := backend.CheckVars(p, store.vars); err != nil {
 		return nil, fmt.Errorf("vulkan: %w", err)
 	}
-	launches, err := lowerProgram(b.caps, p, lower, b.lookup)
+	launches, err := lowerProgram(caps, p, lower, b.lookup)
 	if err != nil {
 		return nil, err
 	}
@@ -70,21 +81,23 @@ func (b *Backend) compile(p *graph.Program, s backend.Store, lower lowerFunc) (*
 
 var _ backend.Scratcher = (*Backend)(nil)
 
-// ScratchBytes is what the kernels of a program need beside its arena; 0 for one that Compile refuses. It depends on the kernels, so that those are
-// chosen now, with Options.Tuning.
+// ScratchBytes is what the kernels of a program need beside its arena, with the tables of launches that stand for many; 0 for one that Compile refuses. It depends
+// on the kernels, so that those are chosen now, with Options.Tuning.
 func (b *Backend) ScratchBytes(p *graph.Program) int64 {
-	if err := b.choose(p); err != nil {
+	caps, err := b.choose(p)
+	if err != nil {
 		return 0 // Compile tells
 	}
-	return b.scratchBytes(p, b.lower)
+	return b.scratchBytes(p, caps, b.lower)
 }
 
-func (b *Backend) scratchBytes(p *graph.Program, lower lowerFunc) int64 {
-	launches, err := lowerProgram(b.caps, p, lower, b.lookup)
+func (b *Backend) scratchBytes(p *graph.Program, caps *deviceCaps, lower lowerFunc) int64 {
+	launches, err := lowerProgram(caps, p, lower, b.lookup)
 	if err != nil {
 		return 0
 	}
-	return placeScratch(backend.Plan(b, p), launches, int64(b.memory.largest)).bytes
+	plan := backend.Plan(b, p)
+	return placeScratch(plan, launches, int64(b.memory.largest)).bytes + b.tableBytes(p, plan, launches)
 }
 
 func (e *Executable) build() error {
@@ -133,7 +146,7 @@ func (e *Executable) allocate() error {
 	e.outputOffset = offsets(m, e.program.Outputs(), func(o graph.Output) int { return o.Value.Bytes() })
 	inputs, outputs := last(e.inputOffset), last(e.outputOffset)
 
-	device := int64(e.plan.ArenaBytes()) + e.scratch.bytes
+	device := int64(e.plan.ArenaBytes()) + e.scratch.bytes + e.b.tableBytes(e.program, e.plan, e.launches)
 	if e.inPlace { // the slots are in the same memory
 		device += numSlots * (inputs + outputs)
 	} else {

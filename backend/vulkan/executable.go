@@ -251,9 +251,10 @@ func (e *Executable) Fetch(t backend.Ticket, output string, dst []byte) error {
 	return e.b.said(nil)
 }
 
-// DeviceBytes is the arena, the kernels' scratch memory, and the inputs where they have a place of their own on the device.
+// DeviceBytes is the arena, the kernels' scratch memory, the tables of launches that stand for many, and the inputs where they have a place of their own on the
+// device.
 func (e *Executable) DeviceBytes() int64 {
-	return e.arena.bytes() + e.scratchSpace.bytes() + int64(e.inputs.size)
+	return e.arena.bytes() + e.scratchSpace.bytes() + int64(e.tables.size) + int64(e.inputs.size)
 }
 
 // Kernels names, for each node, the kernels that it runs.

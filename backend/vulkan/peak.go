@@ -50,7 +50,7 @@ func (b *Backend) NewPeakLoops() (_ backend.PeakLoops, err error) {
 		return nil, err
 	}
 	for rounds := 16; ; rounds *= 2 {
-		if l.fma, err = b.compile(p, l.out, lowerFMA(groups, fmaPush{uint32(rounds), 1 - 0x1p-20, 0x1p-20})); err != nil {
+		if l.fma, err = b.compile(p, l.out, b.capsNow(), lowerFMA(groups, fmaPush{uint32(rounds), 1 - 0x1p-20, 0x1p-20})); err != nil {
 			return nil, err
 		}
 		l.flops = 2 * fmaSums * fmaUnroll * float64(b.caps.threads()*groups*rounds)
@@ -122,7 +122,7 @@ func (l *peakLoops) makeTriad(size int) (err error) {
 		var full *MemoryError
 		switch {
 		case err == nil:
-			l.triad, err = l.b.compile(p, l.arrays, lowerTriad(0.5))
+			l.triad, err = l.b.compile(p, l.arrays, l.b.capsNow(), lowerTriad(0.5))
 			l.bytes = 3 * float64(size)
 			return err
 		case !errors.As(err, &full) || size <= least:

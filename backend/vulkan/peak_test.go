@@ -39,7 +39,7 @@ func TestPeakFMAComputes(t *testing.T) {
 			}{{1, fmaPush{0, 2, 1}}, {1, fmaPush{1, 2, 1}}, {3, fmaPush{1, -1, 5}}, {5, fmaPush{7, -1, 3}}, {2, fmaPush{100, 1, 2}}, {7, fmaPush{3, 0, 9}}} {
 				p := fmaProgram(b.caps.threads() * c.groups)
 				s := newStore(t, b, p)
-				e, err := b.compile(p, s, lowerFMA(c.groups, c.push))
+				e, err := b.compile(p, s, b.capsNow(), lowerFMA(c.groups, c.push))
 				require.NoError(t, err)
 				seconds, err := run(e)
 				require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestPeakTriadComputes(t *testing.T) {
 					}
 					require.NoError(t, s.Write(v, floats(in[v]...)))
 				}
-				e, err := b.compile(p, s, lowerTriad(0.5))
+				e, err := b.compile(p, s, b.capsNow(), lowerTriad(0.5))
 				require.NoError(t, err)
 				_, err = run(e)
 				require.NoError(t, err)

@@ -94,7 +94,7 @@ func (d *physicalDevice) findMatrices(opts Options) {
 	f.BFloat16 = slices.ContainsFunc(f.matrices, func(m matrixShape) bool { return m.In == graph.BF16 })
 }
 
-// probe runs the child. What it died of is an answer worth keeping, unless somebody else ended it.
+// probe runs the child. What it died of is an answer worth keeping, unless somebody else ended it, or it was too slow: the machine may be busy.
 func probe(opts Options, which string) (answer matrixAnswer, keep bool) {
 	command := opts.Probe
 	if len(command) == 0 {
@@ -122,7 +122,7 @@ func probe(opts Options, which string) (answer matrixAnswer, keep bool) {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return matrixAnswer{Why: fmt.Sprintf("the driver did not answer within %v", timeout)}, true
+		return matrixAnswer{Why: fmt.Sprintf("the driver did not answer within %v", timeout)}, false
 	case errors.As(err, &exit):
 		why := exit.Error()
 		if line, _, _ := bytes.Cut(bytes.TrimSpace(said.Bytes()), []byte("\n")); len(line) > 0 {

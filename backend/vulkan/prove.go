@@ -22,16 +22,16 @@ type matMulUse struct {
 	choice matMulChoice
 }
 
-// prove tests what a program would use, and takes away what fails, until all that is used is right.
-func (b *Backend) prove(p *graph.Program) error {
+// prove tests what a program would use, and takes away what fails, until all that is used by the caps that it gives is right.
+func (b *Backend) prove(p *graph.Program) (*deviceCaps, error) {
 	if _, ok := b.lookup("matmul_sum"); !ok || b.opts.Statistics {
-		return nil
+		return b.capsNow(), nil
 	}
 	b.tests.mu.Lock()
 	defer b.tests.mu.Unlock()
 	for {
-		failed := false
-		for _, u := range b.matMulUses(p) {
+		failed, caps := false, b.capsNow()
+		for _, u := range b.matMulUses(p, caps) {
 			test := u.product()
 			key, err := b.pipelineOf(test, u.choice)
 			if err != nil {
@@ -39,7 +39,7 @@ func (b *Backend) prove(p *graph.Program) error {
 			}
 			why, err := b.tests.result("kernel "+key, func() (string, error) { return b.testMatMul(test, u.choice) })
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if why == "" {
 				continue
@@ -48,27 +48,32 @@ func (b *Backend) prove(p *graph.Program) error {
 			if u.choice.kernel.matrix.width > 0 {
 				name = u.choice.kernel.String()
 			}
-			if b.caps.broken[name] {
-				return fmt.Errorf("vulkan: %s: no kernel of matmul is left that gives right results: kernel %s: %s: update the driver", b.physical.Name, key, why)
+			if caps.broken[name] {
+				return nil, fmt.Errorf("vulkan: %s: no kernel of matmul is left that gives right results: kernel %s: %s: update the driver", b.physical.Name, key, why)
 			}
-			broken := maps.Clone(b.caps.broken)
-			if broken == nil {
-				broken = map[string]bool{}
-			}
-			broken[name] = true
-			b.caps.broken, failed = broken, true
+			b.breaks(name)
+			failed = true
 		}
 		b.tests.finish()
 		if !failed {
-			return nil
+			return caps, nil
 		}
 	}
 }
 
-// matMulUses are the kernels that the matmuls of a program would get now.
-func (b *Backend) matMulUses(p *graph.Program) []matMulUse {
+// breaks notes that a kernel is not to be used.
+func (b *Backend) breaks(kernel string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	broken := map[string]bool{kernel: true}
+	maps.Copy(broken, b.broken)
+	b.broken = broken
+}
+
+// matMulUses are the kernels that the matmuls of a program get by caps.
+func (b *Backend) matMulUses(p *graph.Program, by *deviceCaps) []matMulUse {
 	var list []matMulUse
-	caps := *b.caps
+	caps := *by
 	caps.uses = func(n *graph.Node, c matMulChoice) { list = append(list, matMulUse{n, c}) }
 	for _, n := range p.Nodes() {
 		_, _ = b.lower(&caps, n) // an error is Compile's to tell
@@ -116,7 +121,7 @@ func lowerChoice(c matMulChoice) lowerFunc {
 
 // pipelineOf names what is tested: the kernel as it is compiled, and whether in parts.
 func (b *Backend) pipelineOf(p *graph.Program, c matMulChoice) (string, error) {
-	launches, err := lowerProgram(b.caps, p, lowerChoice(c), b.lookup)
+	launches, err := lowerProgram(b.capsNow(), p, lowerChoice(c), b.lookup)
 	if err != nil {
 		return "", err
 	}
@@ -158,7 +163,7 @@ func (b *Backend) testLowered(p *graph.Program, lower lowerFunc) (why string, er
 			return "", err
 		}
 	}
-	e, err := b.compile(p, s, lower)
+	e, err := b.compile(p, s, b.capsNow(), lower)
 	if err != nil {
 		return "", err
 	}

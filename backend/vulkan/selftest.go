@@ -94,7 +94,7 @@ func (b *Backend) testSubgroups(op string, size uint32, want func([]uint32, int)
 	if err := s.Write("result", result); err != nil {
 		return "", err
 	}
-	e, err := b.compile(p, s, lowerSubgroupTest(op, size))
+	e, err := b.compile(p, s, b.capsNow(), lowerSubgroupTest(op, size))
 	if err != nil {
 		return "", err
 	}
@@ -130,6 +130,8 @@ func (t *selfTest) result(name string, run func() (string, error)) (string, erro
 			t.news = append(t.news, name+": "+why)
 		}
 	}
+	t.b.mu.Lock()
+	defer t.b.mu.Unlock()
 	if line := name + ": " + why; why != "" && !slices.Contains(t.b.physical.Failed, line) {
 		t.b.physical.Failed = append(t.b.physical.Failed, line)
 	}

@@ -4,10 +4,13 @@ package vulkan
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vktrain/vktrain/backend/conformance"
@@ -110,8 +113,8 @@ func TestBrokenKernelsAreNotUsed(t *testing.T) {
 	conformance.RunWith(t, b, conformance.Options{Only: []string{"matmul"}, Pick: func(c conformance.Case) bool {
 		return strings.HasPrefix(c.Name, "NN 17x31x33") || strings.HasPrefix(c.Name, "TN 33x65x31")
 	}})
-	require.Equal(t, map[string]bool{"matmul_tile_32": true}, b.caps.broken)
-	require.Equal(t, "matmul_tile_64", b.caps.chooseMatMul(1, 64, 64, 64).kernel.name)
+	require.Equal(t, map[string]bool{"matmul_tile_32": true}, b.broken)
+	require.Equal(t, "matmul_tile_64", b.capsNow().chooseMatMul(1, 64, 64, 64).kernel.name)
 	require.NotEmpty(t, warnings)
 	require.Contains(t, warnings[0], "kernel matmul_tile_32 [")
 	require.Contains(t, b.Device().Failed[0], "element ")
@@ -220,4 +223,32 @@ func TestSelfTestIsRememberedInTheCache(t *testing.T) {
 	require.Equal(t, []string{"subgroup ballot: a wrong result"}, again.Device().Failed)
 	opts.CheckAgain = true
 	require.Empty(t, openTest(t, opts).Device().Failed)
+}
+
+// Programs may be compiled at the same time, each of which finds the kernel broken that it would use: for the race detector.
+func TestBrokenKernelsAreFoundByManyAtOnce(t *testing.T) {
+	b := openTest(t, Options{tweak: asGPU, breaks: brokenKernels("matmul_tile_32")})
+	var group sync.WaitGroup
+	for i := range 4 {
+		p := graph.NewBuilder()
+		x := p.Input("x", graph.F32, 17, 33+i)
+		p.Output("z", p.MatMul(x, p.Input("y", graph.F32, 33+i, 20), nil, nil, graph.MatMulAttr{}))
+		program := p.Build(fmt.Sprint("product ", i))
+		s := newStore(t, b, program)
+		group.Go(func() {
+			for range 2 {
+				e, err := b.Compile(program, s)
+				if !assert.NoError(t, err) {
+					return
+				}
+				for _, l := range e.(*Executable).launches {
+					assert.NotContains(t, l.kernel, "matmul_tile_32")
+				}
+				assert.NoError(t, e.Close())
+				assert.NotEmpty(t, b.Device().Failed)
+			}
+		})
+	}
+	group.Wait()
+	require.Equal(t, map[string]bool{"matmul_tile_32": true}, b.broken)
 }

@@ -32,7 +32,7 @@ func (b *Backend) PipelineStats(programs ...*graph.Program) ([]KernelStats, erro
 
 // mayLaunch is what a program may launch, wherever its tensors come to lie.
 func (b *Backend) mayLaunch(p *graph.Program) ([]launch, error) {
-	l, err := lowerProgram(b.caps, p, b.lower, b.lookup)
+	l, err := lowerProgram(b.capsNow(), p, b.lower, b.lookup)
 	if err != nil {
 		return nil, err
 	}

@@ -27,13 +27,7 @@ func (e *Executable) merge() error {
 		return fmt.Errorf("vulkan: program %s: %w", e.program.Name(), err)
 	}
 	e.launches = launches
-	size := int64(0)
-	for i, l := range launches {
-		if len(l.table) > 0 {
-			launches[i].tableAt = size
-			size += int64(e.b.memory.round(uint64(4 * len(l.table))))
-		}
-	}
+	size := e.b.placeTables(launches)
 	if size == 0 {
 		return nil
 	}
@@ -51,6 +45,27 @@ func (e *Executable) merge() error {
 		return e.b.failed(err, func() string { return "writing " + what })
 	}
 	return nil
+}
+
+// placeTables puts the tables of launches one after another, and gives the end.
+func (b *Backend) placeTables(launches []launch) (size int64) {
+	for i, l := range launches {
+		if len(l.table) > 0 {
+			launches[i].tableAt = size
+			size += int64(b.memory.round(uint64(4 * len(l.table))))
+		}
+	}
+	return size
+}
+
+// tableBytes is the size of a program's tables before anything has its place, 0 where Compile gives an error. Places that lie far apart may make a few launches more,
+// each with some hundred bytes.
+func (b *Backend) tableBytes(p *graph.Program, plan *graph.Plan, launches []launch) int64 {
+	all, err := combine(b.caps, p, plan.Barrier, launches, anywhere, b.lookup)
+	if err != nil {
+		return 0
+	}
+	return b.placeTables(all)
 }
 
 // bindMerged gives a launch over many tensors its windows and its table.

@@ -85,6 +85,16 @@ func TestMergedLaunchesComputeTheSame(t *testing.T) {
 	}
 }
 
+// The tables are part of what a program is said to need, and to have.
+func TestTablesCountAsMemory(t *testing.T) {
+	b := openTest(t, Options{})
+	p := manyTensors(graph.F32, false, 5, 7, 100)
+	e := compile(t, b, p, newStore(t, b, p))
+	tables := 2 * int64(b.memory.round(1))
+	require.Equal(t, tables, b.ScratchBytes(p))
+	require.Equal(t, tables+int64(e.plan.ArenaBytes())+int64(e.inputs.size), e.DeviceBytes())
+}
+
 // sameMerged runs manyTensors by launches over many, at least so many of them, and node by node.
 func sameMerged(t *testing.T, b *Backend, p *graph.Program, launches int) {
 	t.Helper()

@@ -73,7 +73,7 @@ func (t *tuner) chosen(n *graph.Node, shape string, names []string) string {
 // shapes are those of programs for which there is a choice.
 func (t *tuner) shapes(programs ...*graph.Program) []shapeOf {
 	var list []shapeOf
-	caps := *t.b.caps
+	caps := t.b.capsNow()
 	caps.chosen = func(n *graph.Node, shape string, names []string) string {
 		same := func(s shapeOf) bool { return s.node.Op == n.Op && s.shape == shape }
 		if len(names) > 1 && !slices.ContainsFunc(list, same) {
@@ -83,7 +83,7 @@ func (t *tuner) shapes(programs ...*graph.Program) []shapeOf {
 	}
 	for _, p := range programs {
 		for _, n := range p.Nodes() {
-			_, _ = t.b.lower(&caps, n) // an error is Compile's to tell
+			_, _ = t.b.lower(caps, n) // an error is Compile's to tell
 		}
 	}
 	return list
@@ -246,7 +246,7 @@ func (t *tuner) measure(ctx context.Context, s shapeOf, step func()) (Choice, er
 
 // time gives the least time of a kernel, in seconds.
 func (t *tuner) time(p *graph.Program, store backend.Store, name string) (best float64, err error) {
-	e, err := t.b.compile(p, store, t.b.forced(name, false))
+	e, err := t.b.compile(p, store, t.b.capsNow(), t.b.forced(name, false))
 	if err != nil {
 		return 0, err
 	}
@@ -285,7 +285,7 @@ func (t *tuner) verdict(n *graph.Node, name string) string {
 // would get float32 stand-ins.
 func (b *Backend) forced(name string, strict bool) lowerFunc {
 	return func(_ *deviceCaps, n *graph.Node) ([]dispatch, error) {
-		caps, had := *b.caps, false
+		caps, had := b.capsNow(), false
 		caps.chosen = func(*graph.Node, string, []string) string {
 			had = true
 			return name
@@ -293,7 +293,7 @@ func (b *Backend) forced(name string, strict bool) lowerFunc {
 		if strict && caps.needsWide(n) {
 			return nil, caps.unsupported(n, "kernel %s does not take it as it is", name)
 		}
-		list, err := b.lower(&caps, n)
+		list, err := b.lower(caps, n)
 		if strict && err == nil && !had {
 			return nil, caps.unsupported(n, "kernel %s does not take it", name)
 		}
@@ -307,10 +307,12 @@ type forcedBackend struct {
 	own lowerFunc
 }
 
-func (f *forcedBackend) ScratchBytes(p *graph.Program) int64 { return f.scratchBytes(p, f.own) }
+func (f *forcedBackend) ScratchBytes(p *graph.Program) int64 {
+	return f.scratchBytes(p, f.capsNow(), f.own)
+}
 
 func (f *forcedBackend) Compile(p *graph.Program, s backend.Store) (backend.Executable, error) {
-	e, err := f.compile(p, s, f.own)
+	e, err := f.compile(p, s, f.capsNow(), f.own)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func TestTuning(t *testing.T) {
 func TestTuningIsOfTheKernelsThatThereAre(t *testing.T) {
 	dir := t.TempDir()
 	lesser, _ := openTuned(t, dir, nil, Options{})
-	lesser.caps.broken = map[string]bool{"matmul_subgroup_4": true, "matmul_subgroup_8": true, "matmul_tile_32": true}
+	lesser.broken = map[string]bool{"matmul_subgroup_4": true, "matmul_subgroup_8": true, "matmul_tile_32": true}
 	runLayers(t, lesser)
 	without := lesser.Choices(layers())
 	b, measured := openTuned(t, dir, nil, Options{})
@@ -145,7 +145,7 @@ func TestTuningIsOfTheKernelsThatThereAre(t *testing.T) {
 		require.NotEqual(t, without[i].Kernel, c.Kernel)
 	}
 	again, measured := openTuned(t, dir, nil, Options{})
-	again.caps.broken = lesser.caps.broken
+	again.broken = lesser.broken
 	runLayers(t, again)
 	require.Empty(t, *measured)
 	require.Equal(t, without, again.Choices(layers()))
