@@ -39,6 +39,10 @@ var elementCosts = [NumOps]struct {
 	OpRowMoments:       {0, 5}, // mean 1, deviation 1, the sums of it 1 and of its square 2
 	OpSummary:          {0, 6},
 	OpTopMagnitudes:    {0, 48}, // 16 times 3 comparisons
+	OpDots:             {0, 6},
+	OpAdamWStats:       {0, 22}, // adamw's 16, dots' 6
+	OpRowAngle:         {0, 12}, // squares 4, directions 2, difference and sum 2, squares 4
+	OpRowNorms:         {0, 2},
 }
 
 // Cost counts what a node has to do: floating-point operations, an FMA being two, and the bytes of its operands that it reads and writes, each once and
@@ -55,6 +59,14 @@ func nodeFlops(n *Node) int64 {
 		flops := 2 * int64(batch) * int64(m) * int64(cols) * int64(k)
 		if n.In[2] != nil {
 			flops += int64(n.Out[0].Elems())
+		}
+		return flops
+	case OpRowNorms:
+		flops := int64(0)
+		for _, v := range n.In {
+			if v != nil {
+				flops += elementCosts[n.Op].ops * int64(v.Elems())
+			}
 		}
 		return flops
 	case OpAttention: // q k and p v

@@ -70,3 +70,78 @@ func (b *Builder) TopMagnitudes(x, dst *Value, k int) *Value {
 	b.node(OpTopMagnitudes, []*Value{x}, []*Value{y}, TopMagnitudesAttr{k})
 	return y
 }
+
+// The elements of the output of dots and adamw_stats.
+const (
+	DotsProduct = iota // u·v
+	DotsU              // |u|²
+	DotsV              // |v|²
+	DotsLen
+)
+
+// Dots gives what the angle and the sizes of two tensors follow from: see DotsProduct and those after it. dst, if not nil, is where they go.
+//
+//	u, v of one size; y (DotsLen)
+func (b *Builder) Dots(u, v, dst *Value) *Value {
+	wantFloat(OpDots, u, v)
+	wantElems(OpDots, u.Elems(), v)
+	y := b.out(OpDots, dst, "dots", F32, Shape{DotsLen})
+	b.node(OpDots, []*Value{u, v}, []*Value{y}, nil)
+	return y
+}
+
+// AdamWStats gives what [Builder.Dots] would of the update that [Builder.AdamW] is about to add to p, weight decay included and before any rounding to p's
+// format, and of p:
+//
+//	update = - lr (decay weight_decay p + (m' / bias1) / (sqrt(v' / bias2) + eps)), m' and v' the moments after it
+//
+// and 0 where clip is 0. u is the update and v is p. It reads what AdamW with the same operands writes, so it must be recorded before that. dst, if not nil, is where they go.
+//
+//	p, m, v, g of one size; hyper (HyperLen); clip (1); y (DotsLen)
+func (b *Builder) AdamWStats(p, m, v, g, hyper, clip, dst *Value, attr AdamWAttr) *Value {
+	wantFloat(OpAdamWStats, p, m, v, g, hyper, clip)
+	wantElems(OpAdamWStats, p.Elems(), m, v, g)
+	wantElems(OpAdamWStats, HyperLen, hyper)
+	wantElems(OpAdamWStats, 1, clip)
+	y := b.out(OpAdamWStats, dst, "adamw_stats", F32, Shape{DotsLen})
+	b.node(OpAdamWStats, []*Value{p, m, v, g, hyper, clip}, []*Value{y}, AdamWAttr{Decay: attr.Decay})
+	return y
+}
+
+// RowAngle gives the angle between each row of x and the same row of y, over pi: 0 where they point in one direction, 1 where in opposite ones (the angular
+// distance of layers, Gromov et al. 2024). A row of zeros is at 1/2 from every row, as if the cosine were 0.
+//
+//	x, y (..., n), R rows; a (R)
+//
+// It must be right near 0 too, where the arccosine of a float32 near 1 is not: with x̂ = x/|x| and ŷ = y/|y|, a = 2/pi atan2(|x̂ - ŷ|, |x̂ + ŷ|) (Kahan).
+func (b *Builder) RowAngle(x, y *Value) *Value {
+	wantFloat(OpRowAngle, x, y)
+	wantElems(OpRowAngle, x.Elems(), y)
+	if x.shape.Last() != y.shape.Last() {
+		misuse("row_angle of %q %v and %q %v", x.name, x.shape, y.name, y.shape)
+	}
+	a := b.Temp("angle", F32, x.shape.Rows())
+	b.node(OpRowAngle, []*Value{x, y}, []*Value{a}, nil)
+	return a
+}
+
+// RowNorms gives each row's euclidean norm, times that of the same row of another tensor and over that of a third, where there are any:
+//
+//	y = |x| |times| / |over|
+//
+// Summed over the rows, with x the hidden activations of an MLP, over its output and times the gradient at the output norm's output, this is what bounds the gradient of the
+// MLP's output matrix (Kim et al. 2025, proposition 3.1). It is not finite where over has a row of zeros.
+//
+//	x (..., n), R rows; times, over of R rows of any length, or nil; y (R)
+func (b *Builder) RowNorms(x, times, over *Value) *Value {
+	wantFloat(OpRowNorms, x, times, over)
+	rows := x.shape.Rows()
+	for _, v := range []*Value{times, over} {
+		if v != nil && v.shape.Rows() != rows {
+			misuse("row_norms of %q %v with %q %v", x.name, x.shape, v.name, v.shape)
+		}
+	}
+	y := b.Temp("row_norms", F32, rows)
+	b.node(OpRowNorms, []*Value{x, times, over}, []*Value{y}, nil)
+	return y
+}

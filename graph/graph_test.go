@@ -269,6 +269,20 @@ func TestGradErrors(t *testing.T) {
 	_, err = b.Grad(norm, one, []*Value{x}, nil)
 	require.ErrorContains(t, err, "no gradient through")
 
+	for _, measure := range []func(b *Builder, x *Value) *Value{
+		func(b *Builder, x *Value) *Value { mean, _ := b.RowMoments(x); return mean },
+		func(b *Builder, x *Value) *Value { return b.Summary(x, nil, 1) },
+		func(b *Builder, x *Value) *Value { return b.TopMagnitudes(x, nil, 2) },
+		func(b *Builder, x *Value) *Value { return b.Dots(x, x, nil) },
+		func(b *Builder, x *Value) *Value { return b.RowAngle(x, x) },
+		func(b *Builder, x *Value) *Value { return b.RowNorms(x, nil, nil) },
+	} {
+		b = NewBuilder()
+		x = b.Var("x", F32, 2, 3)
+		_, err = b.Grad(b.Sum(measure(b, b.ReLU(x)), nil), b.Fill(b.Temp("one", F32, 1), 1), []*Value{x}, nil)
+		require.ErrorContains(t, err, "no gradient through")
+	}
+
 	b = NewBuilder()
 	x = b.Var("x", F32, 1, 2, 4)
 	one = b.Fill(b.Temp("one", F32, 1), 1)
@@ -313,7 +327,11 @@ func TestMisusePanics(t *testing.T) {
 			x := b.Input("x", F32, 1, 2, 12)
 			b.Attention(x, x, x, nil, AttentionAttr{3, 3, 4, 0, 0})
 		},
-		"graph: qk_norm_rope of": func(b *Builder) { b.QKNormRoPE(b.Input("x", F32, 1, 2, 9), nil, QKNormRoPEAttr{Heads: 3, HeadDim: 3}) },
+		"graph: summary of \"x\" over a threshold of -1":     func(b *Builder) { b.Summary(b.Input("x", F32, 3), nil, -1) },
+		"graph: top_magnitudes: 129 of \"x\", want 1 to 128": func(b *Builder) { b.TopMagnitudes(b.Input("x", F32, 3), nil, 129) },
+		"graph: row_angle of":                                func(b *Builder) { b.RowAngle(b.Input("x", F32, 3, 4), b.Input("y", F32, 2, 6)) },
+		"graph: row_norms of":                                func(b *Builder) { b.RowNorms(b.Input("x", F32, 3, 4), nil, b.Input("y", F32, 4, 3)) },
+		"graph: qk_norm_rope of":                             func(b *Builder) { b.QKNormRoPE(b.Input("x", F32, 1, 2, 9), nil, QKNormRoPEAttr{Heads: 3, HeadDim: 3}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -55,6 +55,10 @@ const (
 	OpRowMoments
 	OpSummary
 	OpTopMagnitudes
+	OpDots
+	OpAdamWStats
+	OpRowAngle
+	OpRowNorms
 	NumOps
 )
 
@@ -97,6 +101,10 @@ var opTable = [NumOps]struct{ name, in, out, inPlace, narrow string }{
 	OpRowMoments:       {"row_moments", "x", "mean variance", "", "x"},
 	OpSummary:          {"summary", "x", "y", "", "x"},
 	OpTopMagnitudes:    {"top_magnitudes", "x", "y", "", "x"},
+	OpDots:             {"dots", "u v", "y", "", "u v"},
+	OpAdamWStats:       {"adamw_stats", "p m v g hyper clip", "y", "", "p"},
+	OpRowAngle:         {"row_angle", "x y", "a", "", "x y"},
+	OpRowNorms:         {"row_norms", "x [times] [over]", "y", "", "x times over"},
 }
 
 // String gives the operator's name in printed programs.

@@ -7,10 +7,15 @@ layout(binding = 5) readonly buffer B5 { float clip; };
   if (clip == 0.0) return; \
   float keep_ = 1.0 - lr * (decay) * weight_decay;
 
-#define ADAMW(p, m, v, g) \
+// The moments after the step, m_ and v_; then what it takes off the parameter beside the decay.
+#define ADAMW_MOMENTS(m, v, g) \
   float g_ = clip * (g); \
   float m_ = beta1 * (m) + (1.0 - beta1) * g_; \
-  float v_ = beta2 * (v) + (1.0 - beta2) * g_ * g_; \
+  float v_ = beta2 * (v) + (1.0 - beta2) * g_ * g_;
+#define ADAMW_STEP lr * (m_ / bias1) / (sqrt(v_ / bias2) + eps)
+
+#define ADAMW(p, m, v, g) \
+  ADAMW_MOMENTS(m, v, g) \
   m = m_; \
   v = v_; \
-  p = (p) * keep_ - lr * (m_ / bias1) / (sqrt(v_ / bias2) + eps);
+  p = (p) * keep_ - ADAMW_STEP;

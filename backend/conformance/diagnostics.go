@@ -166,3 +166,162 @@ func topMagnitudesBound(_ *graph.Node, in, out [][]num) {
 	})
 	copy(out[0], append(all, make([]num, len(out[0]))...))
 }
+
+func dotsCases() []opCase {
+	var list []opCase
+	for _, s := range [][]int{{1}, {3, 7}, {257}, {5, 13, 31}, {16384}, {70001}} {
+		c := opCase{name: dims(s...), in: []tensor{f32(s...), f32(s...)}, out: []tensor{f32(graph.DotsLen)}, extra: append(onlyEnds(0), onlyEnds(1)...)}
+		if len(s) > 1 {
+			c.special = true
+			c.extra = append(c.extra, variant{name: "1e15", set: scaleBy(1e15, 0)}, variant{name: "1e-15", set: scaleBy(1e-15, 0, 1)}, variant{name: "zeros", set: scaleBy(0, 1)})
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func dotsBound(_ *graph.Node, in, out [][]num) { dotsNum(in[0], in[1], out[0]) }
+
+func dotsNum(u, v, y []num) {
+	y[graph.DotsProduct], y[graph.DotsU], y[graph.DotsV] = dotNum(u, v), dotNum(u, u), dotNum(v, v)
+}
+
+// adamWStatsCases are those of adamw without a key.
+func adamWStatsCases() []opCase {
+	var list []opCase
+	for _, c := range adamWCases() {
+		if c.round != nil {
+			continue
+		}
+		c.in, c.out, c.inPlace = c.in[:6:6], []tensor{f32(graph.DotsLen)}, nil
+		list = append(list, c)
+	}
+	return list
+}
+
+func adamWStatsBound(n *graph.Node, in, out [][]num) {
+	p, hyper, clip := in[0], in[4], in[5][0]
+	decay := exact(float64(graph.AttrOf[graph.AdamWAttr](n).Decay)).mul(hyper[graph.HyperWeightDecay]).mul(hyper[graph.HyperLR])
+	update := make([]num, len(p))
+	for i := range p {
+		if clip.v != 0 {
+			_, _, step := adamWStepNum(in, i)
+			update[i] = decay.mul(p[i]).add(step).neg()
+		}
+	}
+	dotsNum(update, p, out[0])
+}
+
+func rowAngleCases() []opCase {
+	var list []opCase
+	for _, s := range diagnosticRows {
+		c := opCase{name: dims(s...), in: []tensor{f32(s...), f32(s...)}, out: []tensor{f32(graph.Shape(s).Rows())}}
+		if n := s[len(s)-1]; n == 17 || n == 63 {
+			c.special = true
+			c.extra = []variant{
+				{name: "rows of zeros", set: scaleBy(0, 1)}, {name: "only rows of zeros", set: scaleBy(0, 0, 1)},
+				{name: "rows of 1e15 and 1e-15", set: func(in [][]float64, r *rand.Rand) {
+					scaleBy(1e15, 0)(in, r)
+					scaleBy(1e-15, 1)(in, r)
+				}},
+				{name: "equal rows", set: func(in [][]float64, _ *rand.Rand) { copy(in[1], in[0]) }},
+				{name: "opposite rows", set: func(in [][]float64, r *rand.Rand) {
+					copy(in[1], in[0])
+					scaleBy(-3, 1)(in, r)
+				}},
+				{name: "rows at an angle of about 1e-5", set: func(in [][]float64, _ *rand.Rand) {
+					for i, v := range in[1] {
+						in[1][i] = in[0][i] + 1e-5*v
+					}
+				}},
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// directionNum is x/|x|. Every element has the error of |x| in common, so that what it does to a difference of directions is no more than it is.
+func directionNum(x []num) (unitVector []num, common float64) {
+	square := dotNum(x, x)
+	unitVector = make([]num, len(x))
+	if square.v == 0 {
+		return unitVector, 0 // zeros are exact
+	}
+	norm := square.sqrt()
+	common = exact(1).div(norm).e * norm.v
+	for i, v := range x {
+		unitVector[i] = result(v.v/norm.v, v.e/norm.v, 1)
+	}
+	return unitVector, common
+}
+
+// lengthNum is the length of x + sign y, each of which may be longer or shorter by a common factor.
+func lengthNum(x, y []num, sign, common float64) num {
+	squares, errors := 0.0, 0.0
+	for i := range x {
+		d := x[i].add(num{sign * y[i].v, y[i].e})
+		squares += d.v * d.v
+		errors += d.e * d.e
+	}
+	e := math.Sqrt(errors) + common + math.Sqrt(float64(len(x))*flush) // squares may be lost below the smallest number
+	return result(math.Sqrt(squares), e, float64(len(x))+divUnits)
+}
+
+func rowAngleBound(n *graph.Node, in, out [][]num) {
+	d := n.In[0].Shape().Last()
+	for r := range out[0] {
+		x, ex := directionNum(in[0][r*d : (r+1)*d])
+		y, ey := directionNum(in[1][r*d : (r+1)*d])
+		apart, along := lengthNum(x, y, -1, ex+ey), lengthNum(x, y, 1, ex+ey)
+		square := apart.v*apart.v + along.v*along.v
+		if square == 0 {
+			out[0][r] = exact(0.5)
+			continue
+		}
+		angle := math.Atan2(apart.v, along.v)
+		e := (along.v*apart.e + apart.v*along.e + 2*apart.e*along.e) / square
+		out[0][r] = result(2/math.Pi*angle, 2/math.Pi*(e+divUnits*unit*math.Min(angle, 1)), funUnits)
+	}
+}
+
+func rowNormsCases() []opCase {
+	var list []opCase
+	for i, s := range diagnosticRows {
+		rows := graph.Shape(s).Rows()
+		other := func(n int) tensor { return f32(append(s[:len(s)-1:len(s)-1], n)...) }
+		c := opCase{name: dims(s...), in: []tensor{f32(s...), {}, {}}, out: []tensor{f32(rows)}}
+		if i%4 == 1 || i%4 == 3 {
+			c.in[1], c.name = other(19), c.name+" times"
+		}
+		if i%4 == 2 || i%4 == 3 {
+			c.in[2], c.name = other(5), c.name+" over"
+		}
+		if n := s[len(s)-1]; n == 17 || n == 63 {
+			c.special = true
+			c.extra = normExtremes(graph.OpRMSNorm, 0, n)
+			if !c.in[2].absent() {
+				c.extra = append(c.extra, variant{name: "over rows of zeros", set: scaleBy(0, 2)})
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func rowNormsBound(n *graph.Node, in, out [][]num) {
+	norm := func(operand, r int) num {
+		d := n.In[operand].Shape().Last()
+		x := in[operand][r*d : (r+1)*d]
+		return dotNum(x, x).sqrt()
+	}
+	for r := range out[0] {
+		out[0][r] = norm(0, r)
+		if in[1] != nil {
+			out[0][r] = out[0][r].mul(norm(1, r))
+		}
+		if in[2] != nil {
+			out[0][r] = out[0][r].div(norm(2, r))
+		}
+	}
+}

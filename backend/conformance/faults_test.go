@@ -241,7 +241,7 @@ func formulaFaults() []fault {
 			}
 			run(n, append([][]float64{a}, in[1:]...), out)
 		}},
-		{name: "a sum without its last element", ops: []graph.Op{graph.OpSum, graph.OpSumSquares}, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
+		{name: "a sum without its last element", ops: []graph.Op{graph.OpSum, graph.OpSumSquares, graph.OpDots, graph.OpSummary}, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
 			x := slices.Clone(in[0])
 			x[len(x)-1] = 0
 			run(n, append([][]float64{x}, in[1:]...), out)
@@ -295,6 +295,7 @@ func formulaFaults() []fault {
 // diagnosticFaults are mistakes that measurements of a step may have.
 func diagnosticFaults() []fault {
 	moments, summary, top := []graph.Op{graph.OpRowMoments}, []graph.Op{graph.OpSummary}, []graph.Op{graph.OpTopMagnitudes}
+	angle, norms, adamW := []graph.Op{graph.OpRowAngle}, []graph.Op{graph.OpRowNorms}, []graph.Op{graph.OpAdamWStats}
 	return []fault{
 		{name: "a variance over n - 1", ops: moments, spoil: after(func(n *graph.Node, _, out [][]float64) {
 			if d := float64(n.In[0].Shape().Last()); d > 1 {
@@ -340,6 +341,36 @@ func diagnosticFaults() []fault {
 			x := slices.DeleteFunc(slices.Clone(in[0]), func(v float64) bool { return math.IsNaN(v) })
 			run(n, [][]float64{x}, out)
 		}},
+		{name: "an angle by the arccosine", ops: angle, spoil: after(func(n *graph.Node, in, out [][]float64) {
+			d := n.In[0].Shape().Last()
+			for r := range out[0] {
+				x, y := in[0][r*d:(r+1)*d], in[1][r*d:(r+1)*d]
+				cosine := reference.ToF32(inner(x, y) / math.Sqrt(inner(x, x)*inner(y, y)))
+				out[0][r] = math.Acos(max(-1, min(1, cosine))) / math.Pi
+			}
+		})},
+		{name: "an angle that is never obtuse", ops: angle, spoil: each(func(x float64) float64 { return min(x, 1-x) })},
+		{name: "rows of zeros at no angle", ops: angle, spoil: after(func(n *graph.Node, in, out [][]float64) {
+			d := n.In[0].Shape().Last()
+			for r := range out[0] {
+				if y := in[1][r*d : (r+1)*d]; inner(y, y) == 0 {
+					out[0][r] = 0
+				}
+			}
+		})},
+		{name: "norms that are not divided", ops: norms, spoil: without(2)},
+		{name: "norms without the second", ops: norms, spoil: without(1)},
+		{name: "an update without decay", ops: adamW, spoil: with(func(at *graph.AdamWAttr) { at.Decay = 0 })},
+		{name: "an update of the moments before the step", ops: adamW, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {
+			h := slices.Clone(in[4])
+			h[graph.HyperBeta1], h[graph.HyperBeta2] = 1, 1
+			run(n, [][]float64{in[0], in[1], in[2], in[3], h, in[5]}, out)
+		}},
+		{name: "an update in a step that is left out", ops: adamW, spoil: after(func(_ *graph.Node, in, out [][]float64) {
+			if in[5][0] == 0 {
+				out[0][graph.DotsU] = 1
+			}
+		})},
 	}
 }
 

@@ -43,6 +43,10 @@ var opTests = [graph.NumOps]opTest{
 	graph.OpRowMoments:       {rowMomentsCases, rowMomentsBound},
 	graph.OpSummary:          {summaryCases, summaryBound},
 	graph.OpTopMagnitudes:    {topMagnitudesCases, topMagnitudesBound},
+	graph.OpDots:             {dotsCases, dotsBound},
+	graph.OpAdamWStats:       {adamWStatsCases, adamWStatsBound},
+	graph.OpRowAngle:         {rowAngleCases, rowAngleBound},
+	graph.OpRowNorms:         {rowNormsCases, rowNormsBound},
 }
 
 // addendMode says where an optional addend is.

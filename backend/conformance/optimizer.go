@@ -141,17 +141,22 @@ func hyperOf(step float64) filler {
 func adamWBound(n *graph.Node, in, out [][]num) {
 	hyper, clip, one := in[4], in[5][0], exact(1)
 	decay := exact(float64(graph.AttrOf[graph.AdamWAttr](n).Decay)).mul(hyper[graph.HyperWeightDecay]).mul(hyper[graph.HyperLR])
-	beta1, beta2 := hyper[graph.HyperBeta1], hyper[graph.HyperBeta2]
 	for i := range in[0] {
-		p, m, v, g := in[0][i], in[1][i], in[2][i], in[3][i].mul(clip)
 		if clip.v == 0 {
-			out[0][i], out[1][i], out[2][i] = p, m, v
+			out[0][i], out[1][i], out[2][i] = in[0][i], in[1][i], in[2][i]
 			continue
 		}
-		m = dotNum([]num{beta1, one.sub(beta1)}, []num{m, g})
-		v = dotNum([]num{beta2, one.sub(beta2)}, []num{v, g.mul(g)})
-		root := v.div(hyper[graph.HyperBias2]).sqrt().add(hyper[graph.HyperEps])
-		step := hyper[graph.HyperLR].mul(m.div(hyper[graph.HyperBias1])).div(root)
-		out[0][i], out[1][i], out[2][i] = p.mul(one.sub(decay)).sub(step), m, v
+		m, v, step := adamWStepNum(in, i)
+		out[0][i], out[1][i], out[2][i] = in[0][i].mul(one.sub(decay)).sub(step), m, v
 	}
+}
+
+// adamWStepNum gives the moments of element i after a step of adamw, and what it takes off the parameter beside the decay.
+func adamWStepNum(in [][]num, i int) (m, v, step num) {
+	hyper, one, g := in[4], exact(1), in[3][i].mul(in[5][0])
+	beta1, beta2 := hyper[graph.HyperBeta1], hyper[graph.HyperBeta2]
+	m = dotNum([]num{beta1, one.sub(beta1)}, []num{in[1][i], g})
+	v = dotNum([]num{beta2, one.sub(beta2)}, []num{in[2][i], g.mul(g)})
+	root := v.div(hyper[graph.HyperBias2]).sqrt().add(hyper[graph.HyperEps])
+	return m, v, hyper[graph.HyperLR].mul(m.div(hyper[graph.HyperBias1])).div(root)
 }

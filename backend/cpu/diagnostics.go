@@ -163,3 +163,125 @@ func (h *largest) sink() {
 		i = next
 	}
 }
+
+type dotsPart [graph.DotsLen]float64
+
+func (p *dotsPart) add(u, v float64) {
+	p[graph.DotsProduct] += u * v
+	p[graph.DotsU] += u * u
+	p[graph.DotsV] += v * v
+}
+
+func sumDots(y []float32) func(parts []dotsPart) {
+	return func(parts []dotsPart) {
+		for k := range graph.DotsLen {
+			s := 0.0
+			for i := range parts {
+				s += parts[i][k]
+			}
+			y[k] = float32(s)
+		}
+	}
+}
+
+func dots(c *compiler, n *graph.Node) kernel {
+	in, out := c.operands(n)
+	return overBlocks(c, len(in[0]), func(_ *workerScratch, from, to int, part *dotsPart) {
+		*part = dotsPart{}
+		v := in[1][from:to]
+		for i, u := range in[0][from:to] {
+			part.add(float64(u), float64(v[i]))
+		}
+	}, sumDots(out[0]))
+}
+
+func adamWStats(c *compiler, n *graph.Node) kernel {
+	in, out := c.operands(n)
+	m, v, g, hyper, clip := in[1], in[2], in[3], in[4], in[5]
+	elems, format := n.In[0].Elems(), n.In[0].DType()
+	decay := float64(graph.AttrOf[graph.AdamWAttr](n).Decay)
+	var load func(y []float32, i int)
+	if format != graph.F32 {
+		load = loadOf(format, in[0], elems)
+		c.scratch.grow(taskElems)
+	}
+	return overBlocks(c, elems, func(w *workerScratch, from, to int, part *dotsPart) {
+		*part = dotsPart{}
+		var p []float32
+		if load == nil {
+			p = in[0][from:to]
+		} else {
+			p = w.f32[0][:to-from]
+			load(p, from)
+		}
+		h := func(i int) float64 { return float64(hyper[i]) }
+		factor, beta1, beta2, eps := float64(clip[0]), h(graph.HyperBeta1), h(graph.HyperBeta2), h(graph.HyperEps)
+		rate, bias1, bias2, shrink := h(graph.HyperLR), h(graph.HyperBias1), h(graph.HyperBias2), decay*h(graph.HyperWeightDecay)
+		for i, x := range p {
+			update, j := 0.0, from+i
+			if factor != 0 {
+				grad := factor * float64(g[j])
+				first, second := beta1*float64(m[j])+(1-beta1)*grad, beta2*float64(v[j])+(1-beta2)*grad*grad
+				update = -rate * (shrink*float64(x) + first/bias1/(math.Sqrt(second/bias2)+eps))
+			}
+			part.add(update, float64(x))
+		}
+	}, sumDots(out[0]))
+}
+
+// rowAngle goes over the rows' directions in float64.
+func rowAngle(c *compiler, n *graph.Node) kernel {
+	in, out := c.operands(n)
+	cols := n.In[0].Shape().Last()
+	return c.overRows(len(out[0]), cols, func(_ *workerScratch, from, to int) {
+		for row := from; row < to; row++ {
+			out[0][row] = float32(angle(in[0][row*cols:(row+1)*cols], in[1][row*cols:(row+1)*cols]))
+		}
+	})
+}
+
+// angle is over pi; see graph.Builder.RowAngle.
+func angle(x, y []float32) float64 {
+	var part dotsPart
+	for i, u := range x {
+		part.add(float64(u), float64(y[i]))
+	}
+	reciprocal := func(square float64) float64 {
+		if square == 0 {
+			return 0
+		}
+		return 1 / math.Sqrt(square)
+	}
+	rx, ry := reciprocal(part[graph.DotsU]), reciprocal(part[graph.DotsV])
+	apart, along := 0.0, 0.0
+	for i, u := range x {
+		u, v := float64(u)*rx, float64(y[i])*ry
+		apart += (u - v) * (u - v)
+		along += (u + v) * (u + v)
+	}
+	if apart == 0 && along == 0 {
+		return 0.5
+	}
+	return 2 / math.Pi * math.Atan2(math.Sqrt(apart), math.Sqrt(along))
+}
+
+func rowNorms(c *compiler, n *graph.Node) kernel {
+	in, out := c.operands(n)
+	rows := len(out[0])
+	return c.overRows(rows, len(in[0])/rows, func(_ *workerScratch, from, to int) {
+		for row := from; row < to; row++ {
+			norm := func(x []float32) float64 {
+				cols := len(x) / rows
+				return math.Sqrt(deviations(x[row*cols:(row+1)*cols], 0))
+			}
+			y := norm(in[0])
+			if in[1] != nil {
+				y *= norm(in[1])
+			}
+			if in[2] != nil {
+				y /= norm(in[2])
+			}
+			out[0][row] = float32(y)
+		}
+	})
+}

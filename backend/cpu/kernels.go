@@ -54,6 +54,10 @@ var kernels = [graph.NumOps]func(c *compiler, n *graph.Node) kernel{
 	graph.OpRowMoments:       rowMoments,
 	graph.OpSummary:          summary,
 	graph.OpTopMagnitudes:    topMagnitudes,
+	graph.OpDots:             dots,
+	graph.OpAdamWStats:       adamWStats,
+	graph.OpRowAngle:         rowAngle,
+	graph.OpRowNorms:         rowNorms,
 }
 
 // scratch is the workers' memory, shared by the nodes of a program, which run one after the other.

@@ -57,7 +57,7 @@ func (c *compiler) conversions(pairs []graph.Pair, round bool) []kernel {
 
 // widen is graph.Widen, but for operators that have kernels for narrow operands.
 func widen(n *graph.Node) (wide *graph.Node, load, store []graph.Pair) {
-	if n.Op == graph.OpAdamW {
+	if n.Op == graph.OpAdamW || n.Op == graph.OpAdamWStats {
 		return n, nil, nil
 	}
 	return graph.Widen(n)

@@ -22,7 +22,7 @@ var (
 	splitGroups = []string{
 		"embedding", "embedding_grad", "matmul", "rms_norm", "rms_norm_grad", "layer_norm_grad", "qk_norm_rope", "attention", "attention_grad", "softmax",
 		"swiglu_grad", "cross_entropy", "cross_entropy_grad", "sum", "sum_rows", "broadcast", "adamw", "cast", "step",
-		"row_moments", "summary", "top_magnitudes",
+		"row_moments", "summary", "top_magnitudes", "dots", "adamw_stats", "row_angle", "row_norms",
 	}
 	unsplit = regexp.MustCompile(`66000|64x257|600x2x55`)
 )

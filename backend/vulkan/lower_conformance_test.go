@@ -27,7 +27,7 @@ func TestConformanceOfGPURows(t *testing.T) {
 	b := openTest(t, Options{tweak: asGPU})
 	conformance.RunWith(t, b, conformance.Options{Only: []string{
 		"rms_norm", "rms_norm_grad", "layer_norm", "layer_norm_grad", "softmax", "softmax_grad", "cross_entropy", "cross_entropy_grad", "sum_squares",
-		"row_moments",
+		"row_moments", "row_angle", "row_norms",
 	}})
 }
 
@@ -72,7 +72,7 @@ func TestConformanceOfManyGroups(t *testing.T) {
 	b := openTest(t, Options{tweak: func(d *DeviceInfo) { d.Limits.GroupCount[0], d.Limits.GroupCount[2] = 3, 1000 }})
 	conformance.RunWith(t, b, conformance.Options{Only: []string{
 		"embedding_grad", "matmul", "rms_norm_grad", "qk_norm_rope", "attention", "attention_grad", "softmax", "swiglu", "cross_entropy_grad", "cast",
-		"row_moments", "summary", "top_magnitudes",
+		"row_moments", "summary", "top_magnitudes", "dots", "adamw_stats", "row_angle", "row_norms",
 	}})
 }
 

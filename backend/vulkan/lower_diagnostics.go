@@ -114,3 +114,77 @@ func lowerTopMagnitudes(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 		x = y
 	}
 }
+
+type chunksPush struct{ Count, First uint32 }
+
+// lowerDots gives three sums of each chunk, then of the chunks.
+func lowerDots(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	kernel, spec := forFormats(n, "dots_chunks", []uint32{uint32(d.threads())}, n.In[0], n.In[1])
+	return d.sumChunks(n, n.In, func(parts []*graph.Value, chunks *graph.Value, count, first uint32) dispatch {
+		return dispatch{kernel: kernel, spec: spec, push: chunksPush{count, first}, bind: append(parts, chunks)}
+	})
+}
+
+// chunksDecayPush is the block of chunks.glsl with CHUNKS_DECAY.
+type chunksDecayPush struct {
+	Count, First uint32
+	Decay        float32
+}
+
+func lowerAdamWStats(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	kernel, spec := forFormats(n, "adamw_stats_chunks", []uint32{uint32(d.threads())}, n.In[0])
+	decay := graph.AttrOf[graph.AdamWAttr](n).Decay
+	return d.sumChunks(n, n.In[:4], func(parts []*graph.Value, chunks *graph.Value, count, first uint32) dispatch {
+		return dispatch{
+			kernel: kernel, spec: spec, push: chunksDecayPush{count, first, decay}, bind: append(parts, n.In[4], n.In[5], chunks),
+		}
+	})
+}
+
+// sumChunks launches a kernel that gives three sums of each chunk of some tensors, and the one that adds them up.
+func (d *deviceCaps) sumChunks(n *graph.Node, tensors []*graph.Value,
+	launch func(parts []*graph.Value, chunks *graph.Value, count, first uint32) dispatch) ([]dispatch, error) {
+	chunk := reduceEach * d.threads()
+	count := ceilDiv(n.In[0].Elems(), chunk)
+	chunks, err := d.spare(n, graph.DotsLen*count)
+	if err != nil {
+		return nil, err
+	}
+	list := d.overChunks(tensors, chunk, func(parts []*graph.Value, count, first int) dispatch {
+		return launch(parts, chunks, uint32(count), uint32(first))
+	})
+	return append(list, dispatch{
+		kernel: "sum_chunks", spec: []uint32{uint32(d.threads())}, push: countPush{uint32(count)}, bind: []*graph.Value{chunks, n.Out[0]},
+		groups: [3]uint32{1, 1, 1}, barrier: true,
+	}), nil
+}
+
+func lowerRowAngle(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	x, y := n.In[0], n.In[1]
+	rows, length := x.Shape().Rows(), x.Shape().Last()
+	lanes := d.rowLanes(length)
+	kernel, spec := forFormats(n, "row_angle", []uint32{uint32(lanes)}, x, y)
+	return []dispatch{{
+		kernel: kernel, spec: spec, push: rowsPush{uint32(rows), uint32(length)},
+		bind: []*graph.Value{x, y, n.Out[0]}, groups: d.grid(ceilDiv(rows, d.threads()/lanes)),
+	}}, nil
+}
+
+type rowNormsPush struct{ RowCount, N, TimesN, OverN uint32 }
+
+func lowerRowNorms(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
+	x, times, over := n.In[0], n.In[1], n.In[2]
+	length := func(v *graph.Value) uint32 {
+		if v == nil {
+			return 0
+		}
+		return uint32(v.Shape().Last())
+	}
+	rows := x.Shape().Rows()
+	lanes := d.rowLanes(int(max(length(x), length(times), length(over))))
+	kernel, spec := forFormats(n, "row_norms", []uint32{uint32(lanes), flag(times != nil), flag(over != nil)}, x, times, over)
+	return []dispatch{{
+		kernel: kernel, spec: spec, push: rowNormsPush{uint32(rows), length(x), length(times), length(over)},
+		bind: []*graph.Value{x, times, over, n.Out[0]}, groups: d.grid(ceilDiv(rows, d.threads()/lanes)),
+	}}, nil
+}

@@ -36,6 +36,10 @@ var narrowKernels = [graph.NumOps]func(d *deviceCaps, n *graph.Node) bool{
 	graph.OpRowMoments:    anyElems,
 	graph.OpSummary:       anyElems,
 	graph.OpTopMagnitudes: anyElems,
+	graph.OpDots:          anyElems,
+	graph.OpAdamWStats:    anyElems,
+	graph.OpRowAngle:      anyElems,
+	graph.OpRowNorms:      anyElems,
 }
 
 // anyElems is of operators that only read 16-bit tensors.

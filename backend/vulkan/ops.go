@@ -43,6 +43,10 @@ var lowerings = [graph.NumOps]lowerFunc{
 	graph.OpRowMoments:       lowerRowMoments,
 	graph.OpSummary:          lowerSummary,
 	graph.OpTopMagnitudes:    lowerTopMagnitudes,
+	graph.OpDots:             lowerDots,
+	graph.OpAdamWStats:       lowerAdamWStats,
+	graph.OpRowAngle:         lowerRowAngle,
+	graph.OpRowNorms:         lowerRowNorms,
 }
 
 // maxElems bounds a tensor, so that kernels may index it with 32 bits and step a little past its end.

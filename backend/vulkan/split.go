@@ -55,7 +55,11 @@ func (d *deviceCaps) lowerSplit(n *graph.Node) ([]dispatch, error) {
 		return d.splitRows(n, []int{0, 1, 2, 3}, []int{0})
 	case graph.OpRowMoments:
 		return d.splitRows(n, []int{0}, []int{0, 1})
-	case graph.OpSummary, graph.OpTopMagnitudes: // which go over parts by themselves
+	case graph.OpRowAngle:
+		return d.splitRows(n, []int{0, 1}, []int{0})
+	case graph.OpRowNorms:
+		return d.splitRows(n, []int{0, 1, 2}, []int{0})
+	case graph.OpSummary, graph.OpTopMagnitudes, graph.OpDots, graph.OpAdamWStats: // which go over parts by themselves
 		return lowerings[n.Op](d, n)
 	case graph.OpSum:
 		return d.splitSum(n)

@@ -58,3 +58,72 @@ func topMagnitudes(_ *graph.Node, in, out [][]float64) {
 	slices.Reverse(all[nans:])
 	copy(out[0], append(all, make([]float64, len(out[0]))...))
 }
+
+func dots(_ *graph.Node, in, out [][]float64) {
+	u, v, y := in[0], in[1], out[0]
+	y[graph.DotsProduct], y[graph.DotsU], y[graph.DotsV] = dot(u, v), dot(u, u), dot(v, v)
+}
+
+// update[i] = - lr (decay weight_decay p + (m' / bias1) / (sqrt(v' / bias2) + eps)).
+func adamWStats(n *graph.Node, in, out [][]float64) {
+	p, m, v, g, hyper, clip := in[0], in[1], in[2], in[3], in[4], in[5][0]
+	beta1, beta2 := hyper[graph.HyperBeta1], hyper[graph.HyperBeta2]
+	decay := float64(graph.AttrOf[graph.AdamWAttr](n).Decay) * hyper[graph.HyperWeightDecay]
+	update := make([]float64, len(p))
+	for i := range p {
+		if clip == 0 {
+			continue
+		}
+		g := g[i] * clip
+		m, v := beta1*m[i]+(1-beta1)*g, beta2*v[i]+(1-beta2)*g*g
+		step := (m / hyper[graph.HyperBias1]) / (math.Sqrt(v/hyper[graph.HyperBias2]) + hyper[graph.HyperEps])
+		update[i] = -hyper[graph.HyperLR] * (decay*p[i] + step)
+	}
+	dots(n, [][]float64{update, p}, out)
+}
+
+// unitVector gives x/|x|, and zeros for zeros.
+func unitVector(x []float64) []float64 {
+	norm, y := math.Sqrt(dot(x, x)), make([]float64, len(x))
+	for i, v := range x {
+		if norm != 0 {
+			y[i] = v / norm
+		}
+	}
+	return y
+}
+
+// a = 2/pi atan2(|x̂ - ŷ|, |x̂ + ŷ|), 1/2 where both are zeros.
+func rowAngle(n *graph.Node, in, out [][]float64) {
+	d := n.In[0].Shape().Last()
+	for r := range out[0] {
+		x, y := unitVector(in[0][r*d:(r+1)*d]), unitVector(in[1][r*d:(r+1)*d])
+		apart, along := 0.0, 0.0
+		for i := range x {
+			apart += (x[i] - y[i]) * (x[i] - y[i])
+			along += (x[i] + y[i]) * (x[i] + y[i])
+		}
+		out[0][r] = 2 / math.Pi * math.Atan2(math.Sqrt(apart), math.Sqrt(along))
+		if apart == 0 && along == 0 {
+			out[0][r] = 0.5
+		}
+	}
+}
+
+// y = |x| |times| / |over|.
+func rowNorms(n *graph.Node, in, out [][]float64) {
+	norm := func(operand, r int) float64 {
+		d := n.In[operand].Shape().Last()
+		x := in[operand][r*d : (r+1)*d]
+		return math.Sqrt(dot(x, x))
+	}
+	for r := range out[0] {
+		out[0][r] = norm(0, r)
+		if in[1] != nil {
+			out[0][r] *= norm(1, r)
+		}
+		if in[2] != nil {
+			out[0][r] /= norm(2, r)
+		}
+	}
+}

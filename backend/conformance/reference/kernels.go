@@ -39,4 +39,8 @@ var kernels = [graph.NumOps]Kernel{
 	graph.OpRowMoments:       rowMoments,
 	graph.OpSummary:          summary,
 	graph.OpTopMagnitudes:    topMagnitudes,
+	graph.OpDots:             dots,
+	graph.OpAdamWStats:       adamWStats,
+	graph.OpRowAngle:         rowAngle,
+	graph.OpRowNorms:         rowNorms,
 }
