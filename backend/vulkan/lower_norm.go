@@ -60,10 +60,10 @@ func (d *deviceCaps) normGrad(n *graph.Node, part int) ([]dispatch, error) {
 
 // qkNormPush is the block of qk_norm_rope.glsl.
 type qkNormPush struct {
-	Powers01, Powers23, Powers45                     uint128
-	Power6                                           uint64Words
-	RowCount, HalfDim, Heads, Positions, First, Span uint32
-	InvN, Eps                                        float32
+	Powers01, Powers23, Powers45                        uint128
+	Power6                                              uint64Words
+	RowCount, HalfDim, Heads, Positions, FirstRow, Span uint32
+	InvN, Eps                                           float32
 }
 
 type (
@@ -106,7 +106,7 @@ func newQKNormPush(x *graph.Value, at graph.QKNormRoPEAttr, which qkRows, span i
 	return qkNormPush{
 		Powers01: pair(0), Powers23: pair(2), Powers45: pair(4), Power6: powers[6],
 		RowCount: uint32(x.Elems() / at.HeadDim), HalfDim: uint32(at.HeadDim / 2), Heads: uint32(at.Heads),
-		Positions: uint32(which.positions), First: uint32(which.first), Span: uint32(span), InvN: invN, Eps: at.Eps,
+		Positions: uint32(which.positions), FirstRow: uint32(which.first), Span: uint32(span), InvN: invN, Eps: at.Eps,
 	}
 }
 
