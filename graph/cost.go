@@ -98,7 +98,7 @@ func moreOps(n *Node) int64 {
 		return qkNormOps(AttrOf[QKNormRoPEAttr](n).Norm, elementCosts[OpRMSNorm].ops, elementCosts[OpLayerNorm].ops) + here(n.In[1], 1)
 	case OpQKNormRoPEGrad:
 		return qkNormOps(AttrOf[QKNormRoPEAttr](n).Norm, elementCosts[OpRMSNormGrad].ops, elementCosts[OpLayerNormGrad].ops) + here(n.In[2], 3)
-	case OpBroadcast:
+	case OpBroadcast, OpSummary:
 		return here(n.In[1], 1)
 	}
 	return 0

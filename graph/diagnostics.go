@@ -25,7 +25,7 @@ const (
 	SummaryMin              // the smallest
 	SummaryMax              // the largest
 	SummaryMagnitude        // the largest |x|
-	SummaryOver             // how many have |x| > Threshold; an infinity has, a NaN has not
+	SummaryOver             // how many have |x| > Threshold, or are not numbers
 	SummaryNonFinite        // how many are infinite or not numbers
 	SummaryLen
 )
@@ -35,17 +35,18 @@ type SummaryAttr struct {
 	Threshold float32 // of |x|; 0 or more
 }
 
-// Summary gives a few numbers for all of a tensor: see SummarySum and those after it. A NaN in x makes the first four of them NaN. Counts are exact up to 2^24, and
-// rounded from there on. dst, if not nil, is where they go.
+// Summary gives a few numbers for all of a tensor, or of the difference x - minus: see SummarySum and those after it. A NaN makes the first four of them NaN.
+// Counts are exact up to 2^24, and rounded from there on. dst, if not nil, is where they go.
 //
-//	x (...), y (SummaryLen)
-func (b *Builder) Summary(x, dst *Value, threshold float32) *Value {
-	wantFloat(OpSummary, x)
+//	x (...), minus of its size or nil, y (SummaryLen)
+func (b *Builder) Summary(x, minus, dst *Value, threshold float32) *Value {
+	wantFloat(OpSummary, x, minus)
+	wantElems(OpSummary, x.Elems(), minus)
 	if !(threshold >= 0) {
 		misuse("summary of %q over a threshold of %g, want 0 or more", x.name, threshold)
 	}
 	y := b.out(OpSummary, dst, "summary", F32, Shape{SummaryLen})
-	b.node(OpSummary, []*Value{x}, []*Value{y}, SummaryAttr{threshold})
+	b.node(OpSummary, []*Value{x, minus}, []*Value{y}, SummaryAttr{threshold})
 	return y
 }
 

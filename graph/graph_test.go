@@ -271,7 +271,7 @@ func TestGradErrors(t *testing.T) {
 
 	for _, measure := range []func(b *Builder, x *Value) *Value{
 		func(b *Builder, x *Value) *Value { mean, _ := b.RowMoments(x); return mean },
-		func(b *Builder, x *Value) *Value { return b.Summary(x, nil, 1) },
+		func(b *Builder, x *Value) *Value { return b.Summary(x, nil, nil, 1) },
 		func(b *Builder, x *Value) *Value { return b.TopMagnitudes(x, nil, 2) },
 		func(b *Builder, x *Value) *Value { return b.Dots(x, x, nil) },
 		func(b *Builder, x *Value) *Value { return b.RowAngle(x, x) },
@@ -327,7 +327,7 @@ func TestMisusePanics(t *testing.T) {
 			x := b.Input("x", F32, 1, 2, 12)
 			b.Attention(x, x, x, nil, AttentionAttr{3, 3, 4, 0, 0})
 		},
-		"graph: summary of \"x\" over a threshold of -1":     func(b *Builder) { b.Summary(b.Input("x", F32, 3), nil, -1) },
+		"graph: summary of \"x\" over a threshold of -1":     func(b *Builder) { b.Summary(b.Input("x", F32, 3), nil, nil, -1) },
 		"graph: top_magnitudes: 129 of \"x\", want 1 to 128": func(b *Builder) { b.TopMagnitudes(b.Input("x", F32, 3), nil, 129) },
 		"graph: row_angle of":                                func(b *Builder) { b.RowAngle(b.Input("x", F32, 3, 4), b.Input("y", F32, 2, 6)) },
 		"graph: row_norms of":                                func(b *Builder) { b.RowNorms(b.Input("x", F32, 3, 4), nil, b.Input("y", F32, 4, 3)) },

@@ -99,7 +99,7 @@ var opTable = [NumOps]struct{ name, in, out, inPlace, narrow string }{
 	OpAdamW:            {"adamw", "p m v g hyper clip [key]", "p m v", "", "p"},
 	OpCast:             {"cast", "x", "y", "", "x y"},
 	OpRowMoments:       {"row_moments", "x", "mean variance", "", "x"},
-	OpSummary:          {"summary", "x", "y", "", "x"},
+	OpSummary:          {"summary", "x [minus]", "y", "", "x minus"},
 	OpTopMagnitudes:    {"top_magnitudes", "x", "y", "", "x"},
 	OpDots:             {"dots", "u v", "y", "", "u v"},
 	OpAdamWStats:       {"adamw_stats", "p m v g hyper clip", "y", "", "p"},

@@ -1,4 +1,4 @@
-// summary: sum, smallest, largest, largest magnitude, number of magnitudes over a threshold, number of elements that are not finite. With FIRST, of each
+// summary, of x or of x - minus: sum, smallest, largest, largest magnitude, number of magnitudes over a threshold (and of NaNs), number of elements that are not finite. With FIRST, of each
 // chunk of THREADS times EACH elements, as six words; then of the chunks.
 //! kernel summary_chunks FIRST=1
 //! kernel summary_chunks_128 FIRST=1 THREADS=128
@@ -8,7 +8,7 @@
 //! kernel summary_128 FIRST=0 THREADS=128
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#define FORMATS_ID 0
+#define FORMATS_ID 1
 #include "common.glsl"
 #include "storage.glsl"
 
@@ -22,8 +22,10 @@ layout(push_constant) uniform Push {
 };
 
 #if FIRST
+layout(constant_id = 0) const bool HAS_MINUS = false;
 layout(binding = 0) readonly buffer B0 { WORD x[]; };
-layout(binding = 1) writeonly buffer B1 { uint chunks[]; };
+layout(binding = 1) readonly buffer B1 { WORD minus[]; };
+layout(binding = 2) writeonly buffer B2 { uint chunks[]; };
 #else
 layout(binding = 0) readonly buffer B0 { uint chunks[]; };
 layout(binding = 1) writeonly buffer B1 { float y[]; };
@@ -63,11 +65,12 @@ void main() {
   uint limit = floatBitsToUint(threshold);
   for (uint i = from + t, end = min(count, from + THREADS * EACH); i < end; i += THREADS) {
     float v = GET1(x, 0, i);
+    if (HAS_MINUS) v -= GET1(minus, 1, i);
     uint o = ordered(floatBitsToUint(v));
     uint a = floatBitsToUint(v) & 0x7fffffffu;
     sum += v;
     m = max(m, uvec3(~o, o, a));
-    c += uvec2(a > limit && a <= INFINITY, a >= INFINITY);
+    c += uvec2(a > limit, a >= INFINITY);
   }
   sums[t] = sum;
   most[t] = uvec4(m, 0u);

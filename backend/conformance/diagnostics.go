@@ -74,9 +74,14 @@ func summaryCases() []opCase {
 	for _, s := range []struct {
 		shape     []int
 		threshold float32
-	}{{[]int{1}, 0}, {[]int{3, 7}, 1.5}, {[]int{257}, 0.25}, {[]int{5, 13, 31}, 100}, {[]int{16384}, 2}, {[]int{70001}, 1}} {
-		c := opCase{name: dims(s.shape...), attr: graph.SummaryAttr{Threshold: s.threshold}, in: []tensor{f32(s.shape...).with(outliers)}, out: []tensor{f32(graph.SummaryLen)}}
+		minus     bool
+	}{{[]int{1}, 0, false}, {[]int{3, 7}, 1.5, false}, {[]int{257}, 0.25, true}, {[]int{5, 13, 31}, 100, false}, {[]int{7, 37}, 2, true}, {[]int{16384}, 2, false},
+		{[]int{70001}, 1, false}, {[]int{70001}, 0.5, true}} {
+		c := opCase{name: dims(s.shape...), attr: graph.SummaryAttr{Threshold: s.threshold}, in: []tensor{f32(s.shape...).with(outliers), {}}, out: []tensor{f32(graph.SummaryLen)}}
 		c.extra = onlyEnds(0)
+		if s.minus {
+			c.in[1], c.name = f32(s.shape...), c.name+" minus"
+		}
 		if len(s.shape) > 1 {
 			c.special = true
 			c.extra = append(c.extra, variant{name: "all negative", set: func(in [][]float64, _ *rand.Rand) {
@@ -101,13 +106,16 @@ func summaryCases() []opCase {
 func summaryBound(n *graph.Node, in, out [][]num) {
 	threshold := float64(graph.AttrOf[graph.SummaryAttr](n).Threshold)
 	y := out[0]
-	y[graph.SummarySum] = sumNum(in[0]...)
 	least, most, magnitude := num{v: math.Inf(1)}, num{v: math.Inf(-1)}, num{}
-	for _, x := range in[0] {
+	for i, x := range in[0] {
+		if in[1] != nil {
+			x = x.sub(in[1][i])
+			in[0][i] = x
+		}
 		least = num{min(least.v, x.v), max(least.e, x.e)}
 		most = num{max(most.v, x.v), max(most.e, x.e)}
 		magnitude = num{max(magnitude.v, math.Abs(x.v)), max(magnitude.e, x.e)}
-		switch over := math.Abs(x.v) > threshold; {
+		switch over := !(math.Abs(x.v) <= threshold); {
 		case over:
 			y[graph.SummaryOver].v++
 			fallthrough
@@ -120,7 +128,7 @@ func summaryBound(n *graph.Node, in, out [][]num) {
 			y[graph.SummaryNonFinite].v++
 		}
 	}
-	y[graph.SummaryMin], y[graph.SummaryMax], y[graph.SummaryMagnitude] = least, most, magnitude
+	y[graph.SummarySum], y[graph.SummaryMin], y[graph.SummaryMax], y[graph.SummaryMagnitude] = sumNum(in[0]...), least, most, magnitude
 }
 
 func topMagnitudesCases() []opCase {

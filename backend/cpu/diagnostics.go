@@ -61,8 +61,19 @@ type summaryPart struct {
 func summary(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	threshold := math.Float32bits(graph.AttrOf[graph.SummaryAttr](n).Threshold) &^ signBit
-	return overBlocks(c, len(in[0]), func(_ *workerScratch, from, to int, part *summaryPart) {
-		*part = summarize(in[0][from:to], threshold)
+	if in[1] != nil {
+		c.scratch.grow(taskElems)
+	}
+	return overBlocks(c, len(in[0]), func(w *workerScratch, from, to int, part *summaryPart) {
+		x := in[0][from:to]
+		if in[1] != nil {
+			d := w.f32[0][:len(x)]
+			for i, v := range in[1][from:to] {
+				d[i] = x[i] - v
+			}
+			x = d
+		}
+		*part = summarize(x, threshold)
 	}, func(parts []summaryPart) {
 		all := parts[0]
 		for _, p := range parts[1:] {
@@ -91,7 +102,7 @@ func summarize(x []float32, threshold uint32) summaryPart {
 		p.min, p.max = min(p.min, v), max(p.max, v) // a NaN stays
 		a := math.Float32bits(v) &^ signBit
 		p.magnitude = max(p.magnitude, a)
-		if a > threshold && a <= infinity {
+		if a > threshold {
 			p.over++
 		}
 		if a >= infinity {

@@ -18,11 +18,14 @@ func lowerRowMoments(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	}}, nil
 }
 
-// overChunks launches a kernel whose workgroups have a chunk of some tensors each, over parts of them that can be bound. first numbers a part's first chunk.
+// overChunks launches a kernel whose workgroups have a chunk of some tensors each, of those that are there, over parts that can be bound. first numbers a part's first chunk.
 func (d *deviceCaps) overChunks(tensors []*graph.Value, chunk int, launch func(parts []*graph.Value, count, first int) dispatch) []dispatch {
 	count := tensors[0].Elems()
 	most := count
 	for _, v := range tensors {
+		if v == nil {
+			continue
+		}
 		if bound := int(d.maxBindBytes) / v.DType().Size(); bound < count {
 			most = min(most, bound/chunk*chunk)
 		}
@@ -32,7 +35,10 @@ func (d *deviceCaps) overChunks(tensors []*graph.Value, chunk int, launch func(p
 		length := min(most, count-from)
 		var parts []*graph.Value
 		for _, v := range tensors {
-			parts = append(parts, graph.Part(v, from, length))
+			if v != nil {
+				v = graph.Part(v, from, length)
+			}
+			parts = append(parts, v)
 		}
 		part := launch(parts, length, from/chunk)
 		part.groups = d.grid(ceilDiv(length, chunk))
@@ -64,17 +70,17 @@ type (
 
 func lowerSummary(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	const words = 6
-	x, chunk := n.In[0], reduceEach*d.threads()
+	x, minus, chunk := n.In[0], n.In[1], reduceEach*d.threads()
 	count := ceilDiv(x.Elems(), chunk)
 	chunks, err := d.spare(n, count*words)
 	if err != nil {
 		return nil, err
 	}
-	kernel, spec := forFormats(n, "summary_chunks", nil, x)
-	list := d.overChunks([]*graph.Value{x}, chunk, func(parts []*graph.Value, count, first int) dispatch {
+	kernel, spec := forFormats(n, "summary_chunks", []uint32{flag(minus != nil)}, x, minus)
+	list := d.overChunks([]*graph.Value{x, minus}, chunk, func(parts []*graph.Value, count, first int) dispatch {
 		return dispatch{
 			kernel: kernel, spec: spec, push: summaryChunksPush{uint32(count), uint32(first), graph.AttrOf[graph.SummaryAttr](n).Threshold},
-			bind: []*graph.Value{parts[0], chunks},
+			bind: append(parts, chunks),
 		}
 	})
 	return append(list, dispatch{

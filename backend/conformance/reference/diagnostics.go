@@ -31,12 +31,15 @@ func summary(n *graph.Node, in, out [][]float64) {
 	y := out[0]
 	clear(y)
 	y[graph.SummaryMin], y[graph.SummaryMax] = math.Inf(1), math.Inf(-1)
-	for _, v := range in[0] { // min and max of Go keep NaNs
+	for i, v := range in[0] { // min and max of Go keep NaNs
+		if in[1] != nil {
+			v -= in[1][i]
+		}
 		y[graph.SummarySum] += v
 		y[graph.SummaryMin] = min(y[graph.SummaryMin], v)
 		y[graph.SummaryMax] = max(y[graph.SummaryMax], v)
 		y[graph.SummaryMagnitude] = max(y[graph.SummaryMagnitude], math.Abs(v))
-		if math.Abs(v) > threshold {
+		if !(math.Abs(v) <= threshold) {
 			y[graph.SummaryOver]++
 		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
