@@ -134,7 +134,7 @@ func (b *Backend) start() error {
 // newDevice makes the logical device with the features that kernels may use.
 func (b *Backend) newDevice() error {
 	d, f := b.physical, &b.physical.Features
-	config := vkx.DeviceConfig{QueueFamily: d.queueFamily}
+	config := vkx.DeviceConfig{QueueFamily: d.queueFamily, Extensions: slices.Clone(b.opts.extensions)}
 	enable := func(extension string, since uint32) {
 		if d.version < since && d.has(extension) {
 			config.Extensions = append(config.Extensions, extension)

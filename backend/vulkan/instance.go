@@ -18,8 +18,8 @@ var (
 	version13 = vk.MakeVersion(1, 3, 0)
 )
 
-// newInstance loads Vulkan and makes an instance; log is not nil if the validation layer is to be on.
-func newInstance(log *messageLog, access bool) (*vkx.Instance, error) {
+// newInstance loads Vulkan and makes an instance; log is not nil if the validation layer is to be on. It has the extensions that are needed beside.
+func newInstance(log *messageLog, access bool, needed ...string) (*vkx.Instance, error) {
 	if err := vkx.Load(vkx.LibraryNames()...); err != nil {
 		return nil, fmt.Errorf("vulkan: %w: no Vulkan loader on this system (install a GPU driver, or the package libvulkan1 or vulkan-loader): %w",
 			ErrNoDevice, err)
@@ -27,7 +27,7 @@ func newInstance(log *messageLog, access bool) (*vkx.Instance, error) {
 	if v := vkx.InstanceVersion(); v < version11 {
 		return nil, fmt.Errorf("vulkan: %w: the Vulkan loader is version %v, 1.1 is needed: update it", ErrNoDevice, vk.Version(v))
 	}
-	config := vkx.InstanceConfig{App: "vktrain", Engine: "vktrain", APIVersion: version13}
+	config := vkx.InstanceConfig{App: "vktrain", Engine: "vktrain", APIVersion: version13, Extensions: slices.Clone(needed)}
 	extensions, err := vkx.InstanceExtensions("")
 	if err != nil {
 		return nil, fmt.Errorf("vulkan: %w", err)

@@ -58,6 +58,7 @@ type Options struct {
 	// Warn is told, once, of what the device was found to do wrong. Nil: nobody is.
 	Warn func(string)
 
+	extensions   []string                                // of the device, beside those that kernels use
 	tweak        func(*DeviceInfo)                       // tests narrow limits with it
 	breaks       func(kernel string, code []byte) []byte // tests put mistakes into kernels with it
 	probeTimeout time.Duration                           // 0: probeTimeout

@@ -98,7 +98,7 @@ const (
 // SVG draws the figure as an XML document that names no other file; its fonts are the reader's.
 func (f Figure) SVG() (svg []byte, err error) {
 	defer recovered(&err)
-	l := f.layout()
+	l := f.layout(width)
 	c := vgsvg.New(width, l.height)
 	l.draw(draw.New(c))
 	var out bytes.Buffer
@@ -114,12 +114,19 @@ func (f Figure) SVG() (svg []byte, err error) {
 // PNG draws the figure as an image.
 func (f Figure) PNG() (png []byte, err error) {
 	defer recovered(&err)
-	l := f.layout()
+	l := f.layout(width)
 	c := vgimg.NewWith(vgimg.UseWH(width, l.height), vgimg.UseDPI(dotsPerInch), vgimg.UseBackgroundColor(color.White))
 	l.draw(draw.New(c))
 	var out bytes.Buffer
 	_, err = vgimg.PngCanvas{Canvas: c}.WriteTo(&out)
 	return out.Bytes(), err
+}
+
+// Draw draws the figure as a part of another image, in the canvas' size. The background is the image's.
+func (f Figure) Draw(c draw.Canvas) (err error) {
+	defer recovered(&err)
+	f.layout(c.Max.X - c.Min.X).draw(c)
+	return nil
 }
 
 // recovered turns a panic into an error: gonum panics at what it can't draw.

@@ -88,8 +88,13 @@ func (h heat) Plot(c draw.Canvas, plt *plot.Plot) {
 	columns, rows := cells(edges(h.h.X), span{plt.X.Min, plt.X.Max}, w), cells(edges(h.h.Y), span{plt.Y.Min, plt.Y.Max}, height)
 	img := image.NewNRGBA(image.Rect(0, 0, w, height))
 	for j := range height {
-		for i := range w {
-			if row, column := rows[height-1-j], columns[i]; row >= 0 && column >= 0 {
+		row := rows[height-1-j]
+		if j > 0 && row == rows[height-j] { // the line above has it
+			copy(img.Pix[j*img.Stride:][:img.Stride], img.Pix[(j-1)*img.Stride:])
+			continue
+		}
+		for i, column := range columns {
+			if row >= 0 && column >= 0 {
 				img.SetNRGBA(i, j, h.cellColor(h.h.Z[row][column]))
 			}
 		}

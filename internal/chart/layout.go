@@ -15,7 +15,7 @@ type layout struct {
 	columns, rows  int
 	legend         []entry
 	title, lines   vg.Length // heights of the title and the legend
-	height         vg.Length
+	width, height  vg.Length
 	scale          span // of heat maps
 	zeros, nothing bool // heat maps have cells of 0, or of no number
 }
@@ -34,8 +34,9 @@ const (
 	barWidth = vg.Length(78) // of the colour bar with its labels
 )
 
-func (f Figure) layout() *layout {
-	l := &layout{Figure: f, columns: f.Columns}
+// layout is for a figure so wide, and as high as reads well.
+func (f Figure) layout(width vg.Length) *layout {
+	l := &layout{Figure: f, columns: f.Columns, width: width}
 	n := max(1, len(f.Panels))
 	if len(f.Panels) == 0 {
 		l.Panels = []Panel{{}}
@@ -82,7 +83,7 @@ func (l *layout) draw(c draw.Canvas) {
 	inner := draw.Crop(c, gap, -gap, l.lines+gap, -l.title)
 	if l.heat() {
 		inner.Max.X -= barWidth
-		bar := draw.Crop(c, width-barWidth-gap/2, -gap, l.lines+gap, -l.title)
+		bar := draw.Crop(c, l.width-barWidth-gap/2, -gap, l.lines+gap, -l.title)
 		h := heat{scale: l.Scale, over: l.scale}
 		bar.Max.Y -= textSize + 7
 		bar.Min.Y = max(bar.Min.Y, bar.Max.Y-rowHeight+20)

@@ -155,6 +155,14 @@ VkxResult vkx_create_device(vkx_instance *i, VkxDispatchable pd, const vkx_devic
     LOAD(executable_statistics, "vkGetPipelineExecutableStatisticsKHR");
     LOAD(executable_representations, "vkGetPipelineExecutableInternalRepresentationsKHR");
   }
+  if (c->swapchain) {
+    LOAD(create_swapchain, "vkCreateSwapchainKHR");
+    LOAD(destroy_swapchain, "vkDestroySwapchainKHR");
+    LOAD(swapchain_images, "vkGetSwapchainImagesKHR");
+    LOAD(acquire, "vkAcquireNextImageKHR");
+    LOAD(present, "vkQueuePresentKHR");
+    LOAD(cmd_copy_to_image, "vkCmdCopyBufferToImage");
+  }
 #undef LOAD
   return VKX_SUCCESS;
 }

@@ -6,6 +6,7 @@ package vkx
 import "C"
 
 import (
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -208,6 +209,7 @@ func (i *Instance) NewDevice(pd vk.PhysicalDevice, config DeviceConfig) (*Device
 		subgroup_size_control: cBool(f.SubgroupSizeControl), full_subgroups: cBool(f.FullSubgroups),
 		executables: cBool(f.Executables), cooperative_matrix: cBool(f.CooperativeMatrix),
 		bfloat16_matrix: cBool(f.BFloat16Matrix), memory_model: cBool(f.MemoryModel),
+		swapchain: cBool(slices.Contains(config.Extensions, ExtSwapchain)),
 	}
 	d := &Device{}
 	if r := vk.Result(C.vkx_create_device(&i.c, dispatchable(pd), &c, &d.c)); r != vk.Success {

@@ -28,6 +28,7 @@ const (
 	ExtBFloat16               = "VK_KHR_shader_bfloat16"
 	ExtMemoryModel            = "VK_KHR_vulkan_memory_model"
 	ExtMemoryBudget           = "VK_EXT_memory_budget"
+	ExtSwapchain              = "VK_KHR_swapchain"
 	LayerValidation           = "VK_LAYER_KHRONOS_validation"
 
 	portabilityFlag = 1 // VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR

@@ -116,6 +116,10 @@ VkxResult vkx_create_instance(const vkx_instance_config *c, vkx_instance *out) {
   LOAD(features2, "vkGetPhysicalDeviceFeatures2");
   LOAD(memory_properties2, "vkGetPhysicalDeviceMemoryProperties2");
   LOAD(cooperative_matrices, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+  LOAD(destroy_surface, "vkDestroySurfaceKHR");
+  LOAD(surface_support, "vkGetPhysicalDeviceSurfaceSupportKHR");
+  LOAD(surface_capabilities, "vkGetPhysicalDeviceSurfaceCapabilitiesKHR");
+  LOAD(surface_formats, "vkGetPhysicalDeviceSurfaceFormatsKHR");
   CreateMessenger create_messenger = NULL;
   if (c->messages) create_messenger = (CreateMessenger)get_instance_proc_addr(out->handle, "vkCreateDebugUtilsMessengerEXT");
 #undef LOAD

@@ -2,6 +2,8 @@
 
 enum { COMPUTE_STAGE = 0x20, COMPUTE_BIND_POINT = 1, BOTTOM_OF_PIPE = 0x2000 };
 
+enum { COLOR_ASPECT = 1, LAYOUT_TRANSFER_DST = 7, SAME_FAMILY = -1 };
+
 VkxResult vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_command *commands, const uint8_t *push) {
   typedef void(VKX_CALL * Bind)(VkxDispatchable, uint32_t, VkxHandle);
   typedef void(VKX_CALL * BindSets)(VkxDispatchable, uint32_t, VkxHandle, uint32_t, uint32_t, const VkxHandle *, uint32_t,
@@ -9,8 +11,9 @@ VkxResult vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_comm
   typedef void(VKX_CALL * Push)(VkxDispatchable, VkxHandle, uint32_t, uint32_t, uint32_t, const void *);
   typedef void(VKX_CALL * Dispatch)(VkxDispatchable, uint32_t, uint32_t, uint32_t);
   typedef void(VKX_CALL * Barrier)(VkxDispatchable, uint32_t, uint32_t, uint32_t, uint32_t, const VkxMemoryBarrier *, uint32_t,
-                                   const void *, uint32_t, const void *);
+                                   const void *, uint32_t, const VkxImageBarrier *);
   typedef void(VKX_CALL * Copy)(VkxDispatchable, VkxHandle, VkxHandle, uint32_t, const VkxBufferCopy *);
+  typedef void(VKX_CALL * CopyToImage)(VkxDispatchable, VkxHandle, VkxHandle, uint32_t, uint32_t, const VkxBufferImageCopy *);
   typedef void(VKX_CALL * Fill)(VkxDispatchable, VkxHandle, VkxSize, VkxSize, uint32_t);
   typedef void(VKX_CALL * ResetQueries)(VkxDispatchable, VkxHandle, uint32_t, uint32_t);
   typedef void(VKX_CALL * Timestamp)(VkxDispatchable, uint32_t, VkxHandle, uint32_t);
@@ -39,6 +42,17 @@ VkxResult vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_comm
       break;
     }
     case VKX_FILL: ((Fill)d->cmd_fill)(cb, c->a, c->b, c->c, c->x); break;
+    case VKX_IMAGE_BARRIER: {
+      VkxImageBarrier barrier = {VKX_ST_IMAGE_BARRIER, NULL, (uint32_t)c->b, (uint32_t)c->c, c->z, (uint32_t)c->d,
+                                 (uint32_t)SAME_FAMILY, (uint32_t)SAME_FAMILY, c->a, {COLOR_ASPECT, 0, 1, 0, 1}};
+      ((Barrier)d->cmd_barrier)(cb, c->x, c->y, 0, 0, NULL, 0, NULL, 1, &barrier);
+      break;
+    }
+    case VKX_COPY_TO_IMAGE: {
+      VkxBufferImageCopy region = {c->c, 0, 0, {COLOR_ASPECT, 0, 0, 1}, {0, 0, 0}, {c->x, c->y, 1}};
+      ((CopyToImage)d->cmd_copy_to_image)(cb, c->a, c->b, LAYOUT_TRANSFER_DST, 1, &region);
+      break;
+    }
     case VKX_RESET_QUERIES: ((ResetQueries)d->cmd_reset_queries)(cb, c->a, c->x, c->y); break;
     case VKX_TIMESTAMP: ((Timestamp)d->cmd_timestamp)(cb, BOTTOM_OF_PIPE, c->a, c->x); break;
     }

@@ -57,6 +57,22 @@ func Copy(src vk.Buffer, srcOffset uint64, dst vk.Buffer, dstOffset, size uint64
 	}
 }
 
+// ImageBarrier is Barrier for a colour image, which goes from one layout to another.
+func ImageBarrier(image vk.Image, before, after Scope, from, to vk.ImageLayout) Command {
+	return Command{
+		kind: C.VKX_IMAGE_BARRIER, x: C.uint32_t(before.Stages), y: C.uint32_t(after.Stages), z: C.uint32_t(from),
+		a: C.uint64_t(u64(image)), b: C.uint64_t(before.Access), c: C.uint64_t(after.Access), d: C.uint64_t(to),
+	}
+}
+
+// CopyToImage fills a colour image, which is in VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, from rows of pixels without padding.
+func CopyToImage(src vk.Buffer, offset uint64, image vk.Image, width, height uint32) Command {
+	return Command{
+		kind: C.VKX_COPY_TO_IMAGE, x: C.uint32_t(width), y: C.uint32_t(height),
+		a: C.uint64_t(u64(src)), b: C.uint64_t(u64(image)), c: C.uint64_t(offset),
+	}
+}
+
 // Fill writes a 32-bit pattern to size bytes; offset and size are multiples of 4.
 func Fill(dst vk.Buffer, offset, size uint64, pattern uint32) Command {
 	return Command{kind: C.VKX_FILL, a: C.uint64_t(u64(dst)), b: C.uint64_t(offset), c: C.uint64_t(size), x: C.uint32_t(pattern)}

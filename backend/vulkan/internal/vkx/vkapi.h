@@ -44,7 +44,10 @@ enum { // structure types
   VKX_ST_DESCRIPTOR_SET_ALLOCATE = 34,
   VKX_ST_WRITE_DESCRIPTOR_SET = 35,
   VKX_ST_COMMAND_BUFFER_BEGIN = 42,
+  VKX_ST_IMAGE_BARRIER = 45,
   VKX_ST_MEMORY_BARRIER = 46,
+  VKX_ST_SWAPCHAIN = 1000001000,
+  VKX_ST_PRESENT_INFO = 1000001001,
   VKX_ST_FEATURES_2 = 1000059000,
   VKX_ST_PROPERTIES_2 = 1000059001,
   VKX_ST_MEMORY_PROPERTIES_2 = 1000059006,
@@ -527,5 +530,81 @@ typedef struct {
   VkxSize offset;
   VkxSize size;
 } VkxMappedRange;
+
+typedef struct {
+  uint32_t width, height;
+} VkxExtent2D;
+
+typedef struct {
+  uint32_t minImageCount, maxImageCount;
+  VkxExtent2D currentExtent, minImageExtent, maxImageExtent;
+  uint32_t maxImageArrayLayers;
+  uint32_t supportedTransforms, currentTransform;
+  uint32_t supportedCompositeAlpha;
+  uint32_t supportedUsageFlags;
+} VkxSurfaceCapabilities;
+
+typedef struct {
+  uint32_t format;
+  uint32_t colorSpace;
+} VkxSurfaceFormat;
+
+typedef struct {
+  uint32_t sType;
+  const void *pNext;
+  uint32_t flags;
+  VkxHandle surface;
+  uint32_t minImageCount;
+  uint32_t imageFormat;
+  uint32_t imageColorSpace;
+  VkxExtent2D imageExtent;
+  uint32_t imageArrayLayers;
+  uint32_t imageUsage;
+  uint32_t imageSharingMode;
+  uint32_t queueFamilyIndexCount;
+  const uint32_t *pQueueFamilyIndices;
+  uint32_t preTransform;
+  uint32_t compositeAlpha;
+  uint32_t presentMode;
+  VkxBool clipped;
+  VkxHandle oldSwapchain;
+} VkxSwapchainCreateInfo;
+
+typedef struct {
+  uint32_t sType;
+  const void *pNext;
+  uint32_t waitSemaphoreCount;
+  const VkxHandle *pWaitSemaphores;
+  uint32_t swapchainCount;
+  const VkxHandle *pSwapchains;
+  const uint32_t *pImageIndices;
+  VkxResult *pResults;
+} VkxPresentInfo;
+
+typedef struct {
+  uint32_t aspectMask;
+  uint32_t baseMipLevel, levelCount;
+  uint32_t baseArrayLayer, layerCount;
+} VkxSubresourceRange;
+
+typedef struct {
+  uint32_t sType;
+  const void *pNext;
+  uint32_t srcAccessMask, dstAccessMask;
+  uint32_t oldLayout, newLayout;
+  uint32_t srcQueueFamilyIndex, dstQueueFamilyIndex;
+  VkxHandle image;
+  VkxSubresourceRange subresourceRange;
+} VkxImageBarrier;
+
+typedef struct {
+  VkxSize bufferOffset;
+  uint32_t bufferRowLength, bufferImageHeight;
+  struct {
+    uint32_t aspectMask, mipLevel, baseArrayLayer, layerCount;
+  } imageSubresource;
+  int32_t imageOffset[3];
+  uint32_t imageExtent[3];
+} VkxBufferImageCopy;
 
 #endif

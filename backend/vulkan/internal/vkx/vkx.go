@@ -85,6 +85,10 @@ func resultName(code vk.Result) string {
 		vk.ErrorFragmentedPool:       "fragmented pool",
 		vk.ErrorValidationFailed:     "validation failed",
 		vk.ErrorInvalidShaderNv:      "invalid shader",
+		vk.ErrorSurfaceLost:          "surface lost",
+		vk.ErrorNativeWindowInUse:    "the native window is in use",
+		vk.Suboptimal:                "suboptimal",
+		vk.ErrorOutOfDate:            "out of date",
 		vk.Result(-13):               "unknown error",
 		vk.Result(-1000069000):       "out of pool memory",
 	}

@@ -19,6 +19,7 @@ typedef struct {
   VkxHandle messenger;
   VkxVoidFn destroy, destroy_messenger, get_device_proc_addr, create_device;
   VkxVoidFn device_extensions, queue_families, properties2, features2, memory_properties2, cooperative_matrices;
+  VkxVoidFn destroy_surface, surface_support, surface_capabilities, surface_formats; // NULL without VK_KHR_surface
 } vkx_instance;
 
 typedef struct {
@@ -74,6 +75,7 @@ typedef struct {
   VkxVoidFn begin, end, cmd_bind_pipeline, cmd_bind_sets, cmd_push, cmd_dispatch, cmd_barrier, cmd_copy, cmd_fill;
   VkxVoidFn cmd_reset_queries, cmd_timestamp;
   VkxVoidFn executable_properties, executable_statistics, executable_representations;
+  VkxVoidFn create_swapchain, destroy_swapchain, swapchain_images, acquire, present, cmd_copy_to_image; // NULL without VK_KHR_swapchain
 } vkx_device;
 
 typedef struct {
@@ -82,6 +84,7 @@ typedef struct {
   const char **extensions;
   int int16, storage16, float16, int8, subgroup_size_control, full_subgroups, executables; // features to turn on
   int cooperative_matrix, bfloat16_matrix, memory_model;
+  int swapchain; // VK_KHR_swapchain is among the extensions
 } vkx_device_config;
 
 VkxResult vkx_create_device(vkx_instance *i, VkxDispatchable pd, const vkx_device_config *config, vkx_device *out);
@@ -109,7 +112,8 @@ VkxResult vkx_statistics(vkx_device *d, VkxHandle pipeline, uint32_t executable,
 // The driver's last text of a pipeline's first executable, which is the one nearest to the machine; to be freed.
 VkxResult vkx_disassembly(vkx_device *d, VkxHandle pipeline, char **text);
 
-enum { VKX_BIND_PIPELINE, VKX_BIND_SET, VKX_PUSH, VKX_DISPATCH, VKX_BARRIER, VKX_COPY, VKX_FILL, VKX_RESET_QUERIES, VKX_TIMESTAMP };
+enum { VKX_BIND_PIPELINE, VKX_BIND_SET, VKX_PUSH, VKX_DISPATCH, VKX_BARRIER, VKX_COPY, VKX_FILL, VKX_RESET_QUERIES, VKX_TIMESTAMP,
+       VKX_IMAGE_BARRIER, VKX_COPY_TO_IMAGE };
 
 typedef struct { // one command; what the fields mean is said beside the constructors in record.go
   uint32_t kind, x, y, z;
@@ -117,6 +121,22 @@ typedef struct { // one command; what the fields mean is said beside the constru
 } vkx_command;
 
 VkxResult vkx_record(vkx_device *d, VkxDispatchable cb, size_t n, const vkx_command *commands, const uint8_t *push);
+
+VkxResult vkx_surface_support(vkx_instance *i, VkxDispatchable pd, uint32_t family, VkxHandle surface, VkxBool *supported);
+VkxResult vkx_surface_capabilities(vkx_instance *i, VkxDispatchable pd, VkxHandle surface, VkxSurfaceCapabilities *out);
+VkxResult vkx_surface_formats(vkx_instance *i, VkxDispatchable pd, VkxHandle surface, uint32_t *count, VkxSurfaceFormat *out);
+void vkx_destroy_surface(vkx_instance *i, VkxHandle surface);
+
+typedef struct {
+  VkxHandle surface, old; // old may be 0
+  uint32_t images, format, color_space, width, height, usage, transform, alpha, mode;
+} vkx_swapchain_config;
+
+VkxResult vkx_create_swapchain(vkx_device *d, const vkx_swapchain_config *config, VkxHandle *out);
+void vkx_destroy_swapchain(vkx_device *d, VkxHandle swapchain);
+VkxResult vkx_swapchain_images(vkx_device *d, VkxHandle swapchain, uint32_t *count, VkxHandle *out);
+VkxResult vkx_acquire(vkx_device *d, VkxHandle swapchain, uint64_t timeout_ns, VkxHandle fence, uint32_t *index);
+VkxResult vkx_present(vkx_device *d, VkxDispatchable queue, VkxHandle swapchain, uint32_t index);
 
 VkxResult vkx_submit(vkx_device *d, VkxDispatchable queue, VkxDispatchable cb, VkxHandle fence);
 VkxResult vkx_flush(vkx_device *d, VkxHandle memory, VkxSize offset, VkxSize size);
