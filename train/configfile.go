@@ -70,6 +70,15 @@ const maxConfigFile = 1 << 20
 
 // ReadConfig reads a YAML file as assignments for [Load].
 func ReadConfig(path string) ([]Assignment, error) {
+	data, err := ReadText(path)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfig(filepath.Base(path), data)
+}
+
+// ReadText reads the file of a config, or of what holds configs, whole. A *ConfigError says that it can be none.
+func ReadText(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, badKey("", "%s is a folder: give a file, such as %s", path, filepath.Join(path, SettingsFile))
 	}
@@ -85,31 +94,41 @@ func ReadConfig(path string) ([]Assignment, error) {
 	if len(data) > maxConfigFile {
 		return nil, badKey("", "%s has over %d bytes: it is no config", path, maxConfigFile)
 	}
-	return ParseConfig(filepath.Base(path), data)
+	return data, nil
 }
 
 // ParseConfig is ReadConfig of a file's content; name is for errors.
 func ParseConfig(name string, data []byte) ([]Assignment, error) {
+	body, err := ParseYAML(name, data)
+	if err != nil || body == nil {
+		return nil, err
+	}
+	return Assignments(name, body)
+}
+
+// ParseYAML gives the one document that a file's content holds, nil where there is none; name is for errors.
+func ParseYAML(name string, data []byte) (ast.Node, error) {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		msg, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
 		return nil, badKey("", "%s: not YAML: %s", name, msg)
 	}
-	var all []Assignment
-	found := false
+	var body ast.Node
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
 		}
-		if found {
+		if body != nil {
 			return nil, badKey("", "%s:%d: a second document: leave one, without --- between", name, doc.Body.GetToken().Position.Line)
 		}
-		found = true
-		if all, err = flatten(all, name, "", doc.Body); err != nil {
-			return nil, err
-		}
+		body = doc.Body
 	}
-	return all, nil
+	return body, nil
+}
+
+// Assignments lists the scalars of a mapping, sections dotted; name is for errors.
+func Assignments(name string, body ast.Node) ([]Assignment, error) {
+	return flatten(nil, name, "", body)
 }
 
 // flatten appends the scalars below a node as assignments.

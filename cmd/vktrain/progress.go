@@ -32,18 +32,22 @@ const lineEvery = 5 * time.Second
 const textColumns = 70
 
 func newProgress(out io.Writer, steps int) *progress {
-	p := &progress{out: out, steps: steps}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		columns, _, err := term.GetSize(int(f.Fd()))
-		if err != nil {
-			columns = 80
-		}
-		p.bar = progressbar.NewOptions(steps,
-			progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(min(20, max(3, columns-textColumns))), progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionSetPredictTime(false), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetTheme(progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}))
+	return &progress{out: out, steps: steps, bar: newBar(out, steps)}
+}
+
+// newBar is nil if out is no terminal.
+func newBar(out io.Writer, steps int) *progressbar.ProgressBar {
+	if !isTerminal(out) {
+		return nil
 	}
-	return p
+	columns, _, err := term.GetSize(int(out.(*os.File).Fd()))
+	if err != nil {
+		columns = 80
+	}
+	return progressbar.NewOptions(steps,
+		progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(min(20, max(3, columns-textColumns))), progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}))
 }
 
 // step shows a step's metrics.

@@ -39,8 +39,8 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error { return checkEmpty(c.Flags(), args) }
-	root.AddCommand(newTrainCommand(), newGenerateCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newTuneCommand(), newPlanCommand(), newExplainCommand(),
-		newEnvironmentTopic())
+	root.AddCommand(newTrainCommand(), newGenerateCommand(), newCompareCommand(), newSweepCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newTuneCommand(),
+		newPlanCommand(), newExplainCommand(), newEnvironmentTopic())
 	return root
 }
 

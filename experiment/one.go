@@ -1,0 +1,91 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/train"
+)
+
+// runOne trains a run in its folder from its first step to its last, and writes its result. When ctx is done the error is ctx's, and there
+// is no result.
+func runOne(ctx context.Context, dev backend.Backend, r Run, set map[string]string, dir string, o Options, step func(train.Metrics)) (result *RunResult, err error) {
+	// Before anything else: metrics of one run must not be beside the result of another.
+	if err := os.Remove(filepath.Join(dir, RunFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	t, err := train.New(ctx, r.Config, dev)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	folder, err := train.CreateFolder(dir, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	if err := folder.WriteConfig(t.Config()); err != nil {
+		return nil, err
+	}
+	result = &RunResult{
+		Format: resultFormat, ID: r.ID, Seed: r.Seed, Settings: set, Hash: hashOf(set), Device: deviceName(dev.Info()), Precision: t.Config().Precision,
+		Params: t.Config().Model.NumParams(), Vocab: t.Config().Model.VocabSize,
+	}
+	if err := result.train(ctx, t, folder, step); err != nil {
+		return nil, err
+	}
+	if o.Checkpoints && result.Broken == nil {
+		if err := t.Save(dir); err != nil {
+			return nil, err
+		}
+	}
+	return result, writeJSONFile(filepath.Join(dir, RunFile), result)
+}
+
+// train runs t and takes the figures.
+func (r *RunResult) train(ctx context.Context, t *train.Trainer, folder *train.Folder, step func(train.Metrics)) error {
+	initial, err := t.Evaluate(ctx)
+	if err != nil {
+		return err
+	}
+	var lines []train.Metrics
+	done, err := t.Run(ctx, train.Hooks{Step: func(m train.Metrics) error {
+		lines = append(lines, m)
+		step(m)
+		return folder.Append(m)
+	}})
+	var diverged *train.DivergedError
+	switch {
+	case errors.As(err, &diverged):
+		r.Broken = &Broken{Step: diverged.Step, What: diverged.What}
+	case err != nil:
+		return err
+	case done.Interrupted:
+		return ctx.Err()
+	}
+	r.Steps, r.Tokens, r.Figures = done.Steps, done.Tokens, measure(lines)
+	r.Figures.set(metricInitialLoss, initial)
+	if r.Broken != nil {
+		return nil
+	}
+	if len(lines) == 0 || !lines[len(lines)-1].Evaluated { // the last evaluation was cut off
+		return errors.Join(ctx.Err(), errors.New("the last step was not evaluated"))
+	}
+	r.Figures.set(MetricValLoss, done.ValLoss)
+	r.Figures.set(MetricBitsPerByte, t.Dataset().BitsPerByte(done.ValLoss))
+	if floor := t.Dataset().Floor; floor != nil {
+		r.Figures.set("above_floor", done.ValLoss-floor.Realised)
+	}
+	return nil
+}
+
+// threads ends the name of a CPU: how many there were does not change what they computed.
+var threads = regexp.MustCompile(`, \d+ threads?\b`)
+
+// deviceName is what a device is known by in results.
+func deviceName(info backend.Info) string { return threads.ReplaceAllString(info.String(), "") }
