@@ -3,10 +3,13 @@ package train
 import (
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/vktrain/vktrain/checkpoint"
@@ -21,6 +24,12 @@ const (
 
 // runFiles are the files that a run owns.
 var runFiles = []string{MetricsFile, SettingsFile, LossPlotFile, checkpoint.ModelFile, checkpoint.ConfigFile, checkpoint.TokenizerFile}
+
+// pictureName is of a picture of the live window, by the step; picturePattern finds them all.
+const (
+	pictureName    = "picture-%06d.png"
+	picturePattern = "picture-[0-9]*.png"
+)
 
 // ErrHasRun is in the chain of errors about a folder that holds a run already.
 var ErrHasRun = errors.New("the folder holds a run already")
@@ -79,16 +88,25 @@ func CreateFolder(dir string, overwrite bool) (*Folder, error) {
 			return nil, err
 		}
 	}
-	for _, name := range runFiles {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+	if err := removeRun(dir); err != nil {
+		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, MetricsFile), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
 	}
 	return &Folder{Dir: dir, metrics: f}, nil
+}
+
+func removeRun(dir string) error {
+	files := slices.Clone(runFiles)
+	pictures, err := fs.Glob(os.DirFS(dir), picturePattern)
+	for _, name := range append(files, pictures...) {
+		if e := os.Remove(filepath.Join(dir, name)); err == nil && !errors.Is(e, fs.ErrNotExist) {
+			err = e
+		}
+	}
+	return err
 }
 
 // FreshFolder makes parent/name-N with the lowest N that is free.
@@ -125,11 +143,17 @@ func (f *Folder) Append(m Metrics) error {
 
 // WritePlot draws loss.png from the lines so far.
 func (f *Folder) WritePlot(title string, floor *Floor) error {
-	png, err := PlotLoss(title, f.lines, floor)
+	plot, err := PlotLoss(title, f.lines, floor)
 	if err != nil {
 		return fmt.Errorf("%s: %w", LossPlotFile, err)
 	}
-	return writeWhole(filepath.Join(f.Dir, LossPlotFile), png)
+	return writeWhole(filepath.Join(f.Dir, LossPlotFile), plot)
+}
+
+// WritePicture writes a picture of the run, as a PNG, and returns its path. There is one a step: a later one replaces it.
+func (f *Folder) WritePicture(step int, img image.Image) (path string, err error) {
+	path = filepath.Join(f.Dir, fmt.Sprintf(pictureName, step))
+	return path, checkpoint.WriteFile(path, func(w io.Writer) error { return png.Encode(w, img) })
 }
 
 // Close closes metrics.jsonl.

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"image"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,8 +18,11 @@ func TestFolderIsNeverOverwrittenUnasked(t *testing.T) {
 	require.NoError(t, f.WriteConfig(c.Resolve()))
 	require.NoError(t, f.Append(Metrics{Step: 1, Loss: 2}))
 	require.NoError(t, f.WritePlot("run", nil))
+	path, err := f.WritePicture(12, image.NewGray(image.Rect(0, 0, 3, 2)))
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "picture-000012.png"), path)
 	require.NoError(t, f.Close())
-	for _, name := range []string{MetricsFile, SettingsFile, LossPlotFile} {
+	for _, name := range []string{MetricsFile, SettingsFile, LossPlotFile, "picture-000012.png"} {
 		require.FileExists(t, filepath.Join(dir, name))
 	}
 	all, err := ReadConfig(filepath.Join(dir, SettingsFile))
@@ -30,7 +34,7 @@ func TestFolderIsNeverOverwrittenUnasked(t *testing.T) {
 	_, err = CreateFolder(dir, false)
 	require.ErrorIs(t, err, ErrHasRun)
 	require.ErrorContains(t, err, dir)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "picture-book.png"), nil, 0o666))
 	f, err = CreateFolder(dir, true)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/vktrain/vktrain/backend/vulkan"
+	"github.com/vktrain/vktrain/report/window"
 	"github.com/vktrain/vktrain/train"
 	"github.com/vktrain/vktrain/train/device"
 )
@@ -46,7 +47,7 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancelOnSignal(cancel)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(window.Main(func() int { return run(ctx, os.Args[1:], os.Stdout, os.Stderr) }))
 }
 
 // cancelOnSignal lets the first signal ask for an orderly end, and a second one kill; but not SIGHUP, for a terminal that closes may send two.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/checkpoint"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -24,6 +25,7 @@ type trainFlags struct {
 	out       string
 	overwrite bool
 	set       []string
+	window    windowFlags
 }
 
 // configFlag gives a key of the config its value.
@@ -67,6 +69,7 @@ with every one of them, which gives the same run again. Ctrl-C ends a run after 
 	f.device.addTuning(c)
 	c.Flags().StringVar(&f.out, "out", "", "`DIR` for the run; a fresh folder in runs without it")
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace the run that DIR holds")
+	f.window.add(c)
 	c.Flags().StringArrayVar(&f.set, "set", nil, "`KEY=VALUE` of the config, such as model.d_model=128; may be repeated")
 	return c
 }
@@ -128,6 +131,9 @@ func runTraining(ctx context.Context, out, progressOut io.Writer, all []train.As
 	if err := f.device.check(); err != nil {
 		return err
 	}
+	if err := f.window.check(); err != nil {
+		return err
+	}
 	if err := checkFolder(f); err != nil {
 		return err
 	}
@@ -156,7 +162,20 @@ func runTraining(ctx context.Context, out, progressOut io.Writer, all []train.As
 	if err := writeHeader(out, dev.Info(), why, trainer, folder); err != nil {
 		return err
 	}
-	return runSteps(ctx, out, progressOut, trainer, folder)
+	bar := newProgress(progressOut, trainer.Config().Steps)
+	view, ctxOfRun, err := f.window.open(ctx, bar, dev, trainer, folder)
+	if err != nil {
+		return err
+	}
+	defer view.close()
+	if err := runSteps(ctxOfRun, out, bar, trainer, folder, view); err != nil {
+		return err
+	}
+	if err := writeSample(ctx, out, trainer); err != nil {
+		return err
+	}
+	view.stay(ctx, out)
+	return nil
 }
 
 func checkFolder(f trainFlags) error {
@@ -221,18 +240,19 @@ func shorten(s string, n int) string {
 	return s
 }
 
-func runSteps(ctx context.Context, out, progressOut io.Writer, t *train.Trainer, folder *train.Folder) error {
-	bar := newProgress(progressOut, t.Config().Steps)
+func runSteps(ctx context.Context, out io.Writer, bar *progress, t *train.Trainer, folder *train.Folder, view *runWindow) error {
 	stop := context.AfterFunc(ctx, func() { bar.say("stopping; once more to kill") })
 	result, err := t.Run(ctx, train.Hooks{
 		Step: func(m train.Metrics) error {
 			bar.step(m)
+			view.step(m)
 			return folder.Append(m)
 		},
 		Sample: func(step int, text string) error {
 			bar.say("sample at step %d: %s", step, shorten(strings.Join(strings.Fields(text), " "), 200))
 			return nil
 		},
+		Control: view.control(),
 	})
 	stop()
 	bar.end()
@@ -245,7 +265,7 @@ func runSteps(ctx context.Context, out, progressOut io.Writer, t *train.Trainer,
 		bar.say("%v", plotErr) // the run has its model, or an error of its own
 	}
 	if err != nil {
-		return fmt.Errorf("%w (%s has its config and metrics, and no checkpoint)", err, folder.Dir)
+		return fmt.Errorf("%w (%s has its config and metrics, and %s)", err, folder.Dir, checkpointIn(folder.Dir))
 	}
 	if result.Steps == 0 {
 		row(out, "interrupted", "before the first step: no checkpoint")
@@ -255,7 +275,16 @@ func runSteps(ctx context.Context, out, progressOut io.Writer, t *train.Trainer,
 	if result.Interrupted {
 		return errInterrupted
 	}
-	return writeSample(ctx, out, t)
+	return nil
+}
+
+// checkpointIn says what checkpoint a run that has failed has left: one that was asked for in its window, if any.
+func checkpointIn(dir string) string {
+	info, err := checkpoint.ReadInfo(dir)
+	if err != nil {
+		return "no checkpoint"
+	}
+	return fmt.Sprintf("the checkpoint of step %d", info.Step)
 }
 
 func writeSummary(w io.Writer, t *train.Trainer, folder *train.Folder, r train.Result) {

@@ -192,9 +192,11 @@ func TestWindowKeys(t *testing.T) {
 
 // Somebody closes the window of a paused run, which goes on to its end.
 func TestWindowIsClosed(t *testing.T) {
-	w, done := smallRun(t, func(c *train.Control) *Window { return shown(t, Options{Title: "vktrain closed", Steps: 6, Control: c}) })
+	w, done := smallRun(t, func(c *train.Control) *Window {
+		return shown(t, Options{Title: "vktrain closed", Steps: 6, Control: c})
+	})
 	w.settled(t)
-	w.inside(t, func(l *display) { l.glfw.SetShouldClose(true) })
+	require.NoError(t, server.CloseWindow("vktrain closed"))
 	w.Wait(t.Context())
 	require.Equal(t, 6, (<-done).Steps)
 	require.Equal(t, 6, w.step(), "what comes after it is heard all the same")

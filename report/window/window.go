@@ -52,6 +52,16 @@ func (w *Window) Wait(ctx context.Context) {
 	}
 }
 
+// IsClosed says whether the window is gone.
+func (w *Window) IsClosed() bool {
+	select {
+	case <-w.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // Close closes the window, if nobody has.
 func (w *Window) Close() {
 	w.quit.Store(true)
