@@ -15,8 +15,9 @@ type messageLog struct {
 	messages []string
 }
 
-// ofTheLayer are messages about the layer's own settings, what it needs for them and what they cost, not about what was called.
-var ofTheLayer = []string{"VALIDATION-SETTINGS", "WARNING-Setting-Limit-Adjusted"}
+// ofTheLayer are messages about the layer's own settings, what it needs for them and what they cost, not about what was called. The last says that a kernel
+// has so many accesses that the layer's checks of each, in GPU-assisted validation, will be slow to compile: they are made all the same.
+var ofTheLayer = []string{"VALIDATION-SETTINGS", "WARNING-Setting-Limit-Adjusted", "GPUAV-Compile-time-general-buffer"}
 
 func (l *messageLog) add(m vkx.Message) {
 	if slices.Contains(ofTheLayer, m.ID) {
