@@ -4,6 +4,7 @@ package vulkan
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,20 +33,27 @@ func onlyF16(c conformance.Case) bool {
 	return c.Group != "cast" && strings.Contains(c.Name, "f16") && !strings.HasSuffix(c.Name, " bf16") && !strings.HasPrefix(c.Name, "bf16 ")
 }
 
-// The least device that kernels must run on, with the whole kit but the largest batch of matmuls, of which software drivers take minutes, and f16; and
-// limits by themselves, with what they change.
+// onLeast tells what the least device computes with other kernels than the whole one: the operators and the steps, but for the largest batch of matmuls,
+// of which software drivers take minutes, and f16. The models of other groups are made of the same operators.
+func onLeast(c conformance.Case) bool {
+	models := []string{"block", "curve", "golden", "invariants", "recompute"}
+	return !slices.Contains(models, c.Group) && !strings.Contains(c.Name, "batch 66000") && !onlyF16(c)
+}
+
+// The least device that kernels must run on; and limits by themselves, with what they change.
 func TestConformanceOfLesserDevices(t *testing.T) {
 	for limits, o := range map[string]conformance.Options{
-		leastDevice:         {Pick: func(c conformance.Case) bool { return !strings.Contains(c.Name, "batch 66000") && !onlyF16(c) }},
-		"shared=16K":        {Only: []string{"attention", "attention_grad"}},
+		leastDevice:         {Pick: onLeast},
+		"shared=16K":        {Only: []string{"attention", "attention_grad"}, Pick: func(c conformance.Case) bool { return !onlyF16(c) }},
 		"range=1M,alloc=4M": {Only: []string{"contract", "step", "golden"}},
-		"range=64K":         {Only: splitGroups, Pick: func(c conformance.Case) bool { return !unsplit.MatchString(c.Name) }},
+		"range=64K":         {Only: splitGroups, Pick: func(c conformance.Case) bool { return !unsplit.MatchString(c.Name) && !onlyF16(c) }},
 	} {
 		t.Run(limits, func(t *testing.T) { conformance.RunWith(t, openTest(t, Options{Limits: limits}), o) })
 	}
 }
 
+// Without what is optional: the steps in float32. Those of 16 bits are with the least device, above.
 func TestConformanceFloor(t *testing.T) {
 	b := openTest(t, Options{FloorOnly: true})
-	conformance.RunWith(t, b, conformance.Options{Only: []string{"step"}})
+	conformance.RunWith(t, b, conformance.Options{Only: []string{"step"}, Pick: func(c conformance.Case) bool { return !strings.Contains(c.Name, "f16") }})
 }

@@ -28,7 +28,7 @@ func TestConformanceOfGPURows(t *testing.T) {
 	conformance.RunWith(t, b, conformance.Options{Only: []string{
 		"rms_norm", "rms_norm_grad", "layer_norm", "layer_norm_grad", "softmax", "softmax_grad", "cross_entropy", "cross_entropy_grad", "sum_squares",
 		"row_moments", "row_angle", "row_norms",
-	}})
+	}, Pick: func(c conformance.Case) bool { return !onlyF16(c) }})
 }
 
 // Each matmul kernel, whichever a shape would get; in parts of the inner dimension, and with loops that are not unrolled. The shapes are a few on which
@@ -73,7 +73,7 @@ func TestConformanceOfManyGroups(t *testing.T) {
 	conformance.RunWith(t, b, conformance.Options{Only: []string{
 		"embedding_grad", "matmul", "rms_norm_grad", "qk_norm_rope", "attention", "attention_grad", "softmax", "swiglu", "cross_entropy_grad", "cast",
 		"row_moments", "summary", "top_magnitudes", "dots", "adamw_stats", "row_angle", "row_norms",
-	}})
+	}, Pick: func(c conformance.Case) bool { return !onlyF16(c) }})
 }
 
 // A product in parts has scratch memory, which is part of what a run is said to need, and gives the same bits as often as it runs.

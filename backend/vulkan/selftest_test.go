@@ -111,7 +111,8 @@ func TestBrokenKernelsAreNotUsed(t *testing.T) {
 	var warnings []string
 	b := openTest(t, Options{tweak: asGPU, breaks: brokenKernels("matmul_tile_32"), Warn: func(s string) { warnings = append(warnings, s) }})
 	conformance.RunWith(t, b, conformance.Options{Only: []string{"matmul"}, Pick: func(c conformance.Case) bool {
-		return strings.HasPrefix(c.Name, "NN 17x31x33") || strings.HasPrefix(c.Name, "TN 33x65x31")
+		// in float32: the kernels of 16 bits go by the same name, and take software drivers long to compile
+		return (strings.HasPrefix(c.Name, "NN 17x31x33") || strings.HasPrefix(c.Name, "TN 33x65x31")) && !strings.Contains(c.Name, "f16")
 	}})
 	require.Equal(t, map[string]bool{"matmul_tile_32": true}, b.broken)
 	require.Equal(t, "matmul_tile_64", b.capsNow().chooseMatMul(1, 64, 64, 64).kernel.name)
