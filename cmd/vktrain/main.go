@@ -10,6 +10,7 @@
 //	vktrain plan                         shows what a training step needs
 //	vktrain bench step                   measures how fast a training step is
 //	vktrain tune                         measures which kernels a GPU runs fastest
+//	vktrain report FOLDER                draws what a run or an experiment measured
 //
 // The exit status is 0 for success, 1 for a failure, 2 for a command line or config that cannot be, and 130 when interrupted.
 package main

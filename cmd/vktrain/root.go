@@ -40,7 +40,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error { return checkEmpty(c.Flags(), args) }
 	root.AddCommand(newTrainCommand(), newGenerateCommand(), newCompareCommand(), newSweepCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newTuneCommand(),
-		newPlanCommand(), newExplainCommand(), newEnvironmentTopic())
+		newPlanCommand(), newReportCommand(), newExplainCommand(), newEnvironmentTopic())
 	return root
 }
 

@@ -32,6 +32,9 @@ func (s span) with(v float64) span { return span{math.Min(s.min, v), math.Max(s.
 
 func (s span) empty() bool { return s.min > s.max }
 
+// extent is at least 0.
+func (s span) extent() float64 { return math.Max(s.max-s.min, 0) }
+
 // padded is the range that an axis shows, so that curves don't lie on its ends. Ends that show nothing are made up.
 func (a Axis) padded(s span) span {
 	switch {
@@ -44,7 +47,10 @@ func (a Axis) padded(s span) span {
 		pad := math.Max(0.04*(high-low), 0.1)
 		return span{math.Exp(math.Max(low-pad, -700)), math.Exp(math.Min(high+pad, 700))}
 	}
-	pad := math.Max(0.04*(s.max-s.min), 1e-6*math.Max(math.Abs(s.min), math.Abs(s.max)))
+	pad, size := 0.04*(s.max-s.min), math.Max(math.Abs(s.min), math.Abs(s.max))
+	if s.max-s.min <= 1e-9*size { // the same number, but for its rounding
+		pad = 0.05 * size
+	}
 	if pad == 0 {
 		pad = 0.5
 	}
@@ -114,10 +120,11 @@ func tickLabel(v, step float64) string {
 	if frac := step * math.Pow(10, float64(digits)); math.Abs(frac-math.Round(frac)) > 1e-6 {
 		digits++ // 2.5 of a power of ten
 	}
-	if s := strconv.FormatFloat(v, 'f', digits, 64); s != "-0" {
-		return s
+	s := strconv.FormatFloat(v, 'f', digits, 64)
+	if v > -step/2 { // not -0.0
+		s = strings.TrimPrefix(s, "-")
 	}
-	return "0"
+	return s
 }
 
 // logTicks are powers of ten with labels and, where they are few, 2 and 5 times them; the rest of a decade has marks only.

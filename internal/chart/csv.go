@@ -33,8 +33,12 @@ func (f Figure) CSV() ([]byte, error) {
 	_ = w.Write(head)
 	for _, p := range f.Panels {
 		for _, l := range p.Lines {
+			series := l.Key
+			if series == "" {
+				series = l.Name
+			}
 			for i := range l.X {
-				row := []string{p.Title, l.Name, number(l.X[i]), number(l.Y[i])}
+				row := []string{p.Title, series, number(l.X[i]), number(l.Y[i])}
 				switch {
 				case l.Low != nil:
 					row = append(row, number(l.Low[i]), number(l.High[i]))

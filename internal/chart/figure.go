@@ -42,12 +42,13 @@ type Axis struct {
 // Line is a curve, and if Low and High are given, a band about it. X, Y, Low and High are as long as each other.
 type Line struct {
 	Name      string // in the legend; lines of one name share an entry, and one without has none
+	Key       string // the series' name in the CSV; empty: Name
 	Style     Style
 	X, Y      []float64
 	Low, High []float64
 	Points    bool // each point has a dot
 	End       Sign // at the last point that can be drawn
-	Outlier   bool // it does not stretch the axes, unless there are only outliers
+	Outlier   bool // it does not stretch an axis far, unless that is logarithmic or there are only outliers
 }
 
 // Level is a horizontal line.

@@ -8,7 +8,11 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// spans are the ranges of a panel's x and y that can be drawn; outliers count only where there is nothing else.
+// mostStretch is how much wider outliers may make an axis.
+const mostStretch = 2
+
+// spans are the ranges of a panel's x and y that can be drawn; outliers count on a
+// logarithmic axis, where they fit in nearly, and where there is nothing else.
 func (p Panel) spans() (x, y span) {
 	if p.Heat != nil {
 		return p.Heat.spans()
@@ -16,7 +20,7 @@ func (p Panel) spans() (x, y span) {
 	of := func(outliers bool) (x, y span) {
 		x, y = noSpan, noSpan
 		for _, l := range p.Lines {
-			if l.Outlier && !outliers {
+			if l.Outlier && !p.Y.Log && !outliers {
 				continue
 			}
 			for i := range l.X {
@@ -34,7 +38,7 @@ func (p Panel) spans() (x, y span) {
 		return x, y
 	}
 	x, y = of(false)
-	if allX, allY := of(true); y.empty() {
+	if allX, allY := of(true); y.empty() || allY.extent() <= mostStretch*y.extent() {
 		x, y = allX, allY
 	}
 	for _, l := range p.Levels {

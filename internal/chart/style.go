@@ -36,6 +36,17 @@ func StyleOf(i int) Style {
 	return Style{Color: colours[i%len(colours)], Dash: i / len(colours)}
 }
 
+// Shade is the style's colour mixed with white at t = -1, as it is at 0, and with black at 1: for things that have an order.
+func (s Style) Shade(t float64) Style {
+	to, share := uint8(255), -0.6*t
+	if t > 0 {
+		to, share = 0, 0.5*t
+	}
+	mix := func(c uint8) uint8 { return uint8(float64(c) + (float64(to)-float64(c))*min(share, 1) + 0.5) }
+	s.Color.R, s.Color.G, s.Color.B = mix(s.Color.R), mix(s.Color.G), mix(s.Color.B)
+	return s
+}
+
 // Hex is the colour for a page, such as #0072B2.
 func (s Style) Hex() string {
 	const digits = "0123456789ABCDEF"

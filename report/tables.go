@@ -1,0 +1,259 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/vktrain/vktrain/internal/chart"
+)
+
+// cell is of a table: words, and whether they are a number, which stands to the right.
+type cell struct {
+	Text   string
+	Number bool
+	Color  string // of a mark before the text; empty: none
+}
+
+// table is rows under headings.
+type table struct {
+	Head []cell
+	Rows [][]cell
+	Note string
+}
+
+func words(s string) cell { return cell{Text: s} }
+
+func digits(format string, x float64) cell {
+	if math.IsNaN(x) {
+		return cell{Text: "–", Number: true}
+	}
+	return cell{Text: fmt.Sprintf(format, x), Number: true}
+}
+
+func heads(left string, right ...string) []cell {
+	all := []cell{words(left)}
+	for _, s := range right {
+		all = append(all, cell{Text: s, Number: true})
+	}
+	return all
+}
+
+// spread prints a mean with the sample standard deviation, if there are several numbers.
+func spread(list []float64, format string) cell {
+	list = slices.DeleteFunc(slices.Clone(list), func(x float64) bool { return !finite(x) })
+	switch len(list) {
+	case 0:
+		return cell{Text: "–", Number: true}
+	case 1:
+		return digits(format, list[0])
+	}
+	m, sum := mean(list), 0.0
+	for _, x := range list {
+		sum += (x - m) * (x - m)
+	}
+	return cell{Text: fmt.Sprintf(format+" ± "+format, m, math.Sqrt(sum/float64(len(list)-1))), Number: true}
+}
+
+// losses are the final validation losses of the runs that finished.
+func (v *variant) losses() []float64 {
+	var all []float64
+	for _, r := range v.in(stateFinished) {
+		all = append(all, r.finalLoss())
+	}
+	return all
+}
+
+// variantTable says of each variant how its runs went.
+func variantTable(all []*variant) table {
+	t := table{Head: heads("variant", "runs", "finished", "diverged", "unfinished", "val loss (nats/token)", "best val loss", "last training loss"),
+		Note: "Losses are means ± the sample standard deviation (divisor n - 1) over the runs that finished without diverging. Beside a count of diverged runs they are those of the others alone."}
+	for _, v := range all {
+		var best, last []float64
+		for _, r := range v.in(stateFinished) {
+			lowest := math.Inf(1)
+			for _, m := range r.Lines {
+				if m.Evaluated {
+					lowest = min(lowest, m.ValLoss)
+				}
+			}
+			best, last = append(best, lowest), append(last, r.Lines[len(r.Lines)-1].Loss)
+		}
+		count := func(n int) cell { return cell{Text: fmt.Sprint(n), Number: true} }
+		t.Rows = append(t.Rows, []cell{{Text: v.name, Color: v.style.Hex()}, count(len(v.runs)), count(len(v.in(stateFinished))), count(len(v.in(stateDiverged))),
+			count(len(v.in(stateUnfinished))), spread(v.losses(), "%.4f"), spread(best, "%.4f"), spread(last, "%.4f")})
+	}
+	return t
+}
+
+// runTable lists every run.
+func runTable(all []*variant) table {
+	t := table{Head: append(heads("variant", "seed", "val loss"), words("state"), words("folder"), words("notes"))}
+	for _, v := range all {
+		for _, r := range v.runs {
+			t.Rows = append(t.Rows, []cell{{Text: v.name, Color: v.style.Hex()}, {Text: fmt.Sprint(r.Seed), Number: true}, digits("%.4f", r.finalLoss()), words(r.progress()), words(r.Dir), words(strings.Join(r.Notes, "; "))})
+		}
+	}
+	return t
+}
+
+// paperTable has theirs, and ours below. benchmarks gives a variant's accuracy in percent for a task; nil: there are none.
+func paperTable(all []*variant) table {
+	head := []cell{words("size"), words("variant")}
+	for _, task := range PaperTasks {
+		head = append(head, cell{Text: task, Number: true})
+	}
+	for _, s := range []string{"average", "loss", "average after SFT"} {
+		head = append(head, cell{Text: s, Number: true})
+	}
+	t := table{Head: head, Note: "Accuracies in percent, losses in nats per token; in brackets the spread over seeds. Theirs: table 1 of Kim et al. 2025, the loss on C4. Ours: the loss on the validation text."}
+	for _, r := range PaperTable {
+		row := []cell{words("theirs, " + r.Size), {Text: r.Placement, Color: PlacementColor(r.Placement)}}
+		for i := range r.Mean {
+			row = append(row, cell{Text: fmt.Sprintf("%.2f (%.2f)", r.Mean[i], r.Sd[i]), Number: true})
+		}
+		t.Rows = append(t.Rows, append(row, digits("%.2f", r.Average), digits("%.2f", r.Loss), digits("%.2f", r.Tuned)))
+	}
+	for _, v := range all {
+		size := "ours"
+		if p := v.params(); p > 0 {
+			size = "ours, " + shortCount(float64(p))
+		}
+		row := []cell{words(size), {Text: v.name, Color: v.style.Hex()}}
+		for range len(PaperTasks) + 1 {
+			row = append(row, cell{Text: "–", Number: true})
+		}
+		loss := spread(v.losses(), "%.3f")
+		if n := len(v.in(stateDiverged)); n > 0 {
+			loss.Text += fmt.Sprintf(", %d of %d diverged", n, len(v.runs))
+		}
+		t.Rows = append(t.Rows, append(row, loss, cell{Text: "–", Number: true}))
+	}
+	return t
+}
+
+// params is how many parameters a variant's model has; 0 if that is not known.
+func (v *variant) params() int {
+	c := v.runs[0].Config
+	if c == nil || c.Model.VocabSize == 0 {
+		return 0
+	}
+	return c.Model.NumParams()
+}
+
+// shortCount prints 1234567 as 1.23M.
+func shortCount(n float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e15, "P"}, {1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.3g%s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.3g", n)
+}
+
+// sizesNote says what ours were trained on.
+func sizesNote(all []*variant) string {
+	var parts []string
+	for _, v := range all {
+		c := v.runs[0].Config
+		if c == nil {
+			continue
+		}
+		text := "the built-in stories"
+		if c.Data.Path != "" {
+			text = c.Data.Path
+		}
+		s := fmt.Sprintf("%d layers of width %d, %s tokens (%d steps of %s) of %s", c.Model.NLayers, c.Model.DModel, shortCount(float64(c.Steps)*float64(c.TokensPerStep())),
+			c.Steps, shortCount(float64(c.TokensPerStep())), text)
+		if p := v.params(); p > 0 {
+			s = shortCount(float64(p)) + " parameters, " + s
+		}
+		if !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	const most = 4
+	if n := len(parts); n > most {
+		parts = append(parts[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Ours: " + strings.Join(parts, "; ") + "."
+}
+
+// costTable has what a step took, as the runs' metrics tell it.
+func costTable(all []*variant) table {
+	t := table{Head: heads("variant", "parameters", "ms a step", "against the first", "tokens/s", "train FLOPs a token", "GFLOP/s of the model", "time of a run (s)"),
+		Note: "Medians over the last half of a run's steps, then the mean ± sample standard deviation over the runs. Time is this machine's while it did whatever else it did: runs side by side slow each other down. " +
+			"Compare devices and placements with vktrain bench step. FLOPs count matrix products only: 6 for each weight, 12 N T H h for attention (Chowdhery et al. 2022); norms are in the time, not in them."}
+	first := math.NaN()
+	for _, v := range all {
+		var ms, rate, flops, seconds []float64
+		perToken := math.NaN()
+		for _, r := range v.runs {
+			speed := r.speed()
+			if r.Config == nil || !(speed > 0) {
+				continue
+			}
+			rate = append(rate, speed)
+			ms = append(ms, 1000*float64(r.Config.TokensPerStep())/speed)
+			if v.params() > 0 {
+				perToken = r.Config.Model.FLOPsPerToken(r.Config.SeqLen)
+				flops = append(flops, perToken*speed/1e9)
+			}
+			if r.state() == stateFinished {
+				seconds = append(seconds, r.Lines[len(r.Lines)-1].Elapsed)
+			}
+		}
+		ratio := math.NaN()
+		if len(ms) > 0 {
+			if math.IsNaN(first) {
+				first = mean(ms)
+			}
+			ratio = mean(ms) / first
+		}
+		params := cell{Text: "–", Number: true}
+		if p := v.params(); p > 0 {
+			params.Text = shortCount(float64(p))
+		}
+		work := cell{Text: "–", Number: true}
+		if finite(perToken) {
+			work.Text = shortCount(perToken)
+		}
+		t.Rows = append(t.Rows, []cell{{Text: v.name, Color: v.style.Hex()}, params, spread(ms, "%.1f"), digits("%.3f", ratio), spread(rate, "%.0f"), work, spread(flops, "%.2f"), spread(seconds, "%.1f")})
+	}
+	return t
+}
+
+// speed is the median of tokens per second over the last half of a run's steps; NaN without steps.
+func (r *Run) speed() float64 {
+	var all []float64
+	for _, m := range r.Lines[len(r.Lines)/2:] {
+		if m.TokensPerSec > 0 {
+			all = append(all, m.TokensPerSec)
+		}
+	}
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
+
+// ratesTable has the sensitivity of each sweep.
+func ratesTable(all []*variant) (t table, ok bool) {
+	t = table{Head: heads("variant", "rates", "sensitivity (nats/token)", "best loss (nats/token)", "at learning rate")}
+	for _, s := range sweepsOf(all) {
+		sens, best, rate, known := s.sensitivity()
+		if !known {
+			sens, best, rate = math.NaN(), math.NaN(), math.NaN()
+		}
+		t.Rows = append(t.Rows, []cell{{Text: s.name, Color: s.style.Hex()}, {Text: fmt.Sprint(len(s.variants)), Number: true}, digits("%.4f", sens), digits("%.4f", best), {Text: chart.Short(rate), Number: true}})
+	}
+	return t, len(t.Rows) > 0
+}

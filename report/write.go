@@ -1,0 +1,217 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vktrain/vktrain/checkpoint"
+)
+
+// Names of what a report writes.
+const (
+	PageFile      = "report.html"
+	FiguresFolder = "figures" // NAME.svg, NAME.png and NAME.csv of each figure
+)
+
+// Report is what [Report.Write] writes.
+type Report struct {
+	Title    string
+	Question string // may be empty
+	Runs     []Run
+}
+
+// scalarDepth and scalarGain are of the scalar model where no run tells a depth.
+const (
+	scalarDepth = 24
+	scalarGain  = 0.5
+)
+
+//go:embed page.html
+var pageHTML string
+
+var pageTemplate = template.Must(template.Must(template.New("page").Parse(scalarHTML)).Parse(pageHTML))
+
+// pageData is what page.html takes.
+type pageData struct {
+	Title, Question, Criterion string
+	Variants, Runs             table
+	Sections                   []pageSection
+	Rates                      *table
+	Paper                      table
+	PaperCaveats               []string
+	Sizes                      string
+	Cost                       table
+	Scalar                     scalarData
+	Warnings                   []string
+}
+
+type pageSection struct {
+	ID, Title string
+	Figures   []pageFigure
+}
+
+type pageFigure struct {
+	Name, Title, Text, Missing string
+	SVG                        template.HTML
+}
+
+// Written is what [Report.Write] has written.
+type Written struct {
+	Page     string // its path
+	Variants int
+	Figures  int
+	Missing  []string // names of figures that there is nothing for
+}
+
+// Write writes the page, whole in itself, and the figures beside it, each file whole or not at all.
+func (r Report) Write(dir string) (w Written, err error) {
+	if len(r.Runs) == 0 {
+		return w, fmt.Errorf("a report needs a run: %w", ErrNoRun)
+	}
+	figures := filepath.Join(dir, FiguresFolder)
+	if err := os.MkdirAll(figures, 0o777); err != nil {
+		return w, fmt.Errorf("the report's folder can't be made: %w", err)
+	}
+	data, err := r.data(func(name string, content []byte) error { return writeFile(filepath.Join(figures, name), content) })
+	if err != nil {
+		return w, err
+	}
+	var out bytes.Buffer
+	if err := pageTemplate.ExecuteTemplate(&out, "report", data); err != nil {
+		return w, err
+	}
+	w.Page, w.Variants = filepath.Join(dir, PageFile), len(data.Variants.Rows)
+	for _, s := range data.Sections {
+		for _, f := range s.Figures {
+			if f.Missing != "" {
+				w.Missing = append(w.Missing, f.Name)
+			} else {
+				w.Figures++
+			}
+		}
+	}
+	return w, writeFile(w.Page, out.Bytes())
+}
+
+func writeFile(path string, data []byte) error {
+	return checkpoint.WriteFile(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// data makes the page's contents, and hands each figure's files to save.
+func (r Report) data(save func(name string, content []byte) error) (pageData, error) {
+	runs := append([]Run(nil), r.Runs...)
+	nameVariants(runs)
+	all := variantsOf(runs)
+	shadeSweeps(all)
+	d := pageData{Title: r.Title, Question: r.Question, Criterion: Criterion, Variants: variantTable(all), Runs: runTable(all), Paper: paperTable(all), PaperCaveats: PaperCaveats,
+		Sizes: sizesNote(all), Cost: costTable(all), Warnings: warnings(all)}
+	if t, ok := ratesTable(all); ok {
+		d.Rates = &t
+	}
+	var err error
+	if d.Scalar, err = scalarSection(depthOf(all), scalarGain); err != nil {
+		return d, err
+	}
+	for _, s := range sections(all) {
+		section := pageSection{ID: s.id, Title: s.title}
+		for _, f := range s.figures {
+			made, err := f.make(save)
+			if err != nil {
+				return d, fmt.Errorf("figure %s: %w", f.name, err)
+			}
+			section.Figures = append(section.Figures, made)
+		}
+		d.Sections = append(d.Sections, section)
+	}
+	return d, nil
+}
+
+// make draws a figure and saves its three files.
+func (f figure) make(save func(name string, content []byte) error) (pageFigure, error) {
+	p := pageFigure{Name: f.name, Title: f.title, Text: f.text, Missing: f.missing}
+	if f.missing != "" {
+		return p, nil
+	}
+	for _, format := range []struct {
+		name string
+		make func() ([]byte, error)
+	}{{"svg", f.chart.SVG}, {"png", f.chart.PNG}, {"csv", f.chart.CSV}} {
+		content, err := format.make()
+		if err != nil {
+			return p, err
+		}
+		if err := save(f.name+"."+format.name, content); err != nil {
+			return p, err
+		}
+		if format.name == "svg" {
+			p.SVG = inline(content, f.title)
+		}
+	}
+	return p, nil
+}
+
+// inline is the SVG as a part of a page: without the XML's head and with the page's width. chart has escaped its texts.
+func inline(svg []byte, title string) template.HTML {
+	s := string(svg)
+	s = s[strings.Index(s, "<svg"):]
+	end := strings.IndexByte(s, '>')
+	head := s[:end]
+	box := head[strings.Index(head, "viewBox="):]
+	box = box[:strings.IndexByte(box[len(`viewBox="`):], '"')+len(`viewBox="`)+1]
+	return template.HTML(fmt.Sprintf("<svg %s role=\"img\" aria-label=\"%s\" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\">%s", box,
+		template.HTMLEscapeString(title), s[end+1:]))
+}
+
+// depthOf is the depth of the scalar model: that of the deepest run.
+func depthOf(all []*variant) int {
+	depth := 0
+	for _, v := range all {
+		for _, r := range v.runs {
+			if r.Config != nil {
+				depth = max(depth, r.Config.Model.NLayers)
+			}
+		}
+	}
+	if depth == 0 || depth > MaxScalarDepth {
+		return scalarDepth
+	}
+	return depth
+}
+
+// warnings are what a reader has to know before the figures.
+func warnings(all []*variant) []string {
+	var diverged, unfinished, runs int
+	diagnosed, single := false, true
+	for _, v := range all {
+		runs += len(v.runs)
+		diverged += len(v.in(stateDiverged))
+		unfinished += len(v.in(stateUnfinished))
+		single = single && len(v.runs) == 1
+		for _, r := range v.runs {
+			diagnosed = diagnosed || len(r.diagnosed()) > 0
+		}
+	}
+	var list []string
+	if diverged > 0 {
+		list = append(list, fmt.Sprintf("%d of %d runs diverged. They are in no mean; each has a line of its own, with a cross at its end.", diverged, runs))
+	}
+	if unfinished > 0 {
+		list = append(list, fmt.Sprintf("%d of %d runs have not done their last step. They are in no mean; each has a line of its own, with a ring at its end.", unfinished, runs))
+	}
+	if single && runs > 1 {
+		list = append(list, "There is one seed of each variant: nothing here says whether a difference is larger than that between two seeds.")
+	}
+	if !diagnosed {
+		list = append(list, "No run has a diagnosed step, so that the figures of the inside of the model are missing.")
+	}
+	return list
+}
