@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/vktrain/vktrain/graph"
@@ -17,9 +18,43 @@ type Forward struct {
 	KRope  []*graph.Value          // of each block (B, T, K*h): keys
 	LSE    []*graph.Value          // of each block (B, H, T): the log-sum-exp of attention's logits
 	Logits *graph.Value            // (B, T, V); nil from Trunk, and where Loss takes the rows in chunks
+	Blocks []Block                 // those that are whole
 
 	storage graph.DType     // of activations
 	blocks  [][]*graph.Node // of each block
+}
+
+// Block holds what is between the values of a block that gradients need.
+type Block struct {
+	Attention, MLP Module
+	V, Scale       *graph.Value // of attention: values (B, T, K*h), and the learnable scale (1) or nil; queries and keys are Forward.QRope and KRope
+	Attr           graph.AttentionAttr
+}
+
+// Module holds the values of attention or the MLP.
+type Module struct {
+	Inner  *graph.Value // what the last projection multiplies: (B, T, H*h) of attention, (B, T, F) of the MLP
+	Output *graph.Value // (B, T, D): what that gives; nil where it is added to the residual stream at once, for want of an output norm
+	Sum    *graph.Value // (B, T, D): the residual stream after the addition, and before a norm of that
+	Stream *graph.Value // (B, T, D): the residual stream after the module
+
+	project, normalize func() *graph.Value
+}
+
+// OutputAlone is Output, and where that is nil a product that is recorded now, for those who look.
+func (m Module) OutputAlone() *graph.Value {
+	if m.Output != nil {
+		return m.Output
+	}
+	return m.project()
+}
+
+// NormedAlone records the output norm's result, which is otherwise added to the residual stream at once. It is nil where there is none.
+func (m Module) NormedAlone() *graph.Value {
+	if m.normalize == nil {
+		return nil
+	}
+	return m.normalize()
 }
 
 // net is a forward pass being recorded.
@@ -28,6 +63,11 @@ type net struct {
 	pos Positions
 	b   *graph.Builder
 	f   *Forward
+
+	now     Block // that is being recorded
+	observe func(f *Forward, i int)
+	seen    int    // blocks that were observed
+	aside   [2]int // the first node that observe recorded last, and the one after
 }
 
 // Forward records the parameters as variables, in the order of Params, and the pass from tokens (B, T) i32 to logits. Activations are in the
@@ -40,7 +80,13 @@ func (c Config) Forward(b *graph.Builder, tokens *graph.Value, storage graph.DTy
 
 // Trunk is Forward without the head, with the variables of matrices in a format of their own.
 func (c Config) Trunk(b *graph.Builder, tokens *graph.Value, storage, masters graph.DType) *Forward {
-	n := &net{b: b, f: &Forward{Params: map[string]*graph.Value{}, storage: storage}}
+	return c.ObservedTrunk(b, tokens, storage, masters, nil)
+}
+
+// ObservedTrunk is Trunk, and calls observe for each block when it is whole, to record nodes that look at its values. They stand where no two nodes of the trunk
+// are parted that a device may run as one, so that all else has the same bits with them.
+func (c Config) ObservedTrunk(b *graph.Builder, tokens *graph.Value, storage, masters graph.DType, observe func(f *Forward, i int)) *Forward {
+	n := &net{b: b, f: &Forward{Params: map[string]*graph.Value{}, storage: storage}, observe: observe}
 	n.c, n.pos = c.valid()
 	for _, p := range n.c.Params() {
 		n.f.Params[p.Name] = p.Var(b, masters)
@@ -54,14 +100,35 @@ func (c Config) Trunk(b *graph.Builder, tokens *graph.Value, storage, masters gr
 		n.castMatrices(i)
 		from := len(b.Nodes())
 		x = n.block(i, x)
-		n.f.blocks = append(n.f.blocks, b.Nodes()[from:])
-		n.f.Hidden = append(n.f.Hidden, x)
+		n.f.blocks = append(n.f.blocks, n.nodesFrom(from))
+		n.f.Hidden, n.f.Blocks, n.now = append(n.f.Hidden, x), append(n.f.Blocks, n.now), Block{}
 	}
 	if n.c.FinalNorm {
 		x = n.norm("final_norm", x, nameFinalNorm, nil)
 	}
 	n.f.Final = x
+	n.look()
 	return n.f
+}
+
+// look lets the observer see the block that is whole and that it has not seen.
+func (n *net) look() {
+	if n.observe == nil || n.seen == len(n.f.Blocks) {
+		return
+	}
+	n.aside[0] = len(n.b.Nodes())
+	n.observe(n.f, n.seen)
+	n.aside[1] = len(n.b.Nodes())
+	n.seen++
+}
+
+// nodesFrom are the nodes from a number on, but for the observer's.
+func (n *net) nodesFrom(from int) []*graph.Node {
+	nodes := n.b.Nodes()
+	if n.aside[0] < from {
+		return nodes[from:]
+	}
+	return slices.Concat(nodes[from:n.aside[0]], nodes[n.aside[1]:])
 }
 
 func (n *net) param(name string) *graph.Value {
@@ -110,26 +177,30 @@ func (n *net) linear(prefix, name string, x, addend *graph.Value) *graph.Value {
 func (n *net) block(i int, x *graph.Value) *graph.Value {
 	defer n.b.Scope(fmt.Sprintf("layers.%d", i))()
 	attn, mlp := modules(i, n.pos)
-	x = n.residual("self_attn", attn, x, func(h, addend *graph.Value) *graph.Value { return n.attention(layerName(i, "self_attn."), h, addend) })
-	return n.residual("mlp", mlp, x, func(h, addend *graph.Value) *graph.Value { return n.mlp(layerName(i, "mlp."), h, addend) })
+	x = n.residual("self_attn", attn, &n.now.Attention, x, func(h, addend *graph.Value) *graph.Value { return n.attention(layerName(i, "self_attn."), h, addend) })
+	return n.residual("mlp", mlp, &n.now.MLP, x, func(h, addend *graph.Value) *graph.Value { return n.mlp(layerName(i, "mlp."), h, addend) })
 }
 
 // residual adds a module to the residual stream with the norms of the placement. The addition is fused with the module's last projection, or with
 // the output norm where there is one.
-func (n *net) residual(scope string, m module, x *graph.Value, f func(h, addend *graph.Value) *graph.Value) *graph.Value {
+func (n *net) residual(scope string, m module, values *Module, x *graph.Value, f func(h, addend *graph.Value) *graph.Value) *graph.Value {
 	defer n.b.Scope(scope)()
 	h, y := x, x
 	if n.pos.Input {
 		h = n.norm("input_norm", x, m.input, nil)
 	}
 	if n.pos.Output {
-		y = n.norm("output_norm", f(h, nil), m.output, x)
+		output := f(h, nil)
+		values.Output, values.normalize = output, func() *graph.Value { return n.norm("output_norm", output, m.output, nil) }
+		y = n.norm("output_norm", output, m.output, x)
 	} else {
 		y = f(h, x)
 	}
+	values.Sum = y
 	if n.pos.Sum {
 		y = n.norm("sum_norm", y, m.sum, nil)
 	}
+	values.Stream = y
 	return y
 }
 
@@ -138,6 +209,7 @@ func (n *net) attention(prefix string, x, addend *graph.Value) *graph.Value {
 	c := n.c
 	// The three projections stand together, and so do the two rotations: nodes in a row that do not need each other share a barrier.
 	q, k, v := n.linear(prefix, "q_proj", x, nil), n.linear(prefix, "k_proj", x, nil), n.linear(prefix, "v_proj", x, nil)
+	n.look()
 	q, k = n.rotate(prefix, "q", c.NHeads, q), n.rotate(prefix, "k", c.NKVHeads, k)
 	attr := graph.AttentionAttr{Heads: c.NHeads, KVHeads: c.NKVHeads, HeadDim: c.HeadDim, SoftCap: float32(c.AttnSoftcap)}
 	var scale *graph.Value
@@ -150,6 +222,8 @@ func (n *net) attention(prefix string, x, addend *graph.Value) *graph.Value {
 		attr.Scale = 1 / math.Sqrt(float64(c.HeadDim))
 	}
 	o, lse := n.b.Attention(q, k, v, scale, attr)
+	n.now.V, n.now.Scale, n.now.Attr = v, scale, attr
+	n.now.Attention.Inner, n.now.Attention.project = o, func() *graph.Value { return n.linear(prefix, "o_proj", o, nil) }
 	n.f.QRope, n.f.KRope, n.f.LSE = append(n.f.QRope, q), append(n.f.KRope, k), append(n.f.LSE, lse)
 	return n.linear(prefix, "o_proj", o, addend)
 }
@@ -186,5 +260,6 @@ func (n *net) mlp(prefix string, x, addend *graph.Value) *graph.Value {
 	case MLPReLU:
 		h = n.b.ReLU(n.linear(prefix, "up_proj", x, nil))
 	}
+	n.now.MLP.Inner, n.now.MLP.project = h, func() *graph.Value { return n.linear(prefix, "down_proj", h, nil) }
 	return n.linear(prefix, "down_proj", h, addend)
 }

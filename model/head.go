@@ -14,6 +14,8 @@ type LossOptions struct {
 	ChunkRows int
 	// Logits asks for f.Logits even where there are several chunks: they are then computed a second time, for whoever looks at them.
 	Logits bool
+	// Wrt are values between parameters and loss whose gradients LossAndGrads gives too, after the parameters'.
+	Wrt []*graph.Value
 }
 
 // RowsUnit is what numbers of rows in a chunk are multiples of: parts of inputs and activations then start where every device can bind.
@@ -78,6 +80,7 @@ func (c Config) LossAndGrads(b *graph.Builder, f *Forward, targets, invCount, se
 	for _, p := range c.Params() {
 		params = append(params, f.Params[p.Name])
 	}
+	params = append(params, o.Wrt...)
 	if h.whole() {
 		loss = h.wholeLoss()
 		defer b.Scope("backward")()

@@ -53,6 +53,10 @@ type Config struct {
 	SampleEvery  int `yaml:"sample_every"`  // steps; 0: never; negative: a quarter of all, at least 25
 	SampleTokens int `yaml:"sample_tokens"` // length of those samples
 
+	// DiagnosticsEvery is the number of steps between diagnosed ones (see Diagnosis); the first and the last step are diagnosed too. 0: none; negative: a fiftieth
+	// of all, at least 50, and none where the device has no room for that.
+	DiagnosticsEvery int `yaml:"diagnostics_every"`
+
 	Device string `yaml:"device"` // auto, cpu, vulkan or vulkan:N, for whoever opens the backend
 }
 
@@ -137,13 +141,16 @@ func FromPreset(name string) (Config, error) {
 		LR: r.lr, MinLR: -1, Warmup: -1, Schedule: ScheduleCosine,
 		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: r.weightDecay, Decay: DecayMatrices, Clip: 1, Moments: MomentsDevice, Recompute: model.RecomputeNone,
 		Precision: PrecisionAuto, Masters: graph.F32.String(), LossScale: defaultLossScale, LossScaleSteps: defaultScaleGrowth,
-		EvalEvery: -1, EvalBatches: r.evalBatches, SampleEvery: -1, SampleTokens: 48,
+		EvalEvery: -1, EvalBatches: r.evalBatches, SampleEvery: -1, SampleTokens: 48, DiagnosticsEvery: -1,
 		Seed: 1, Device: "auto",
 	}, nil
 }
 
 // leastPause is how many steps lie between evaluations or samples that nobody has asked for: a short run is not to spend its time on them.
 const leastPause = 25
+
+// leastDiagnosis is how many steps lie between diagnosed ones that nobody has asked for: one takes up to twice as long as another, so that all cost under 2%.
+const leastDiagnosis = 50
 
 // Resolve fills in the defaults that follow from other keys, so that the result, written as YAML, shows every value.
 func (c Config) Resolve() Config {
@@ -160,6 +167,7 @@ func (c Config) Resolve() Config {
 	derive(&c.Warmup, c.Steps/10)
 	derive(&c.EvalEvery, max(leastPause, c.Steps/10))
 	derive(&c.SampleEvery, max(leastPause, c.Steps/4))
+	derive(&c.DiagnosticsEvery, max(leastDiagnosis, c.Steps/50))
 	return c
 }
 
@@ -208,7 +216,7 @@ func (c Config) checkCounts() error {
 	}{
 		{"seq_len", c.SeqLen, 1}, {"batch", c.Batch, 1}, {"accumulation", c.Accumulation, 1}, {"steps", c.Steps, 1},
 		{"warmup", c.Warmup, 0}, {"eval_every", c.EvalEvery, 0}, {"eval_batches", c.EvalBatches, 0},
-		{"sample_every", c.SampleEvery, 0}, {"sample_tokens", c.SampleTokens, 1},
+		{"sample_every", c.SampleEvery, 0}, {"diagnostics_every", c.DiagnosticsEvery, 0}, {"sample_tokens", c.SampleTokens, 1},
 		{"data.vocab_size", c.Data.VocabSize, minVocab}, {"loss_scale_steps", c.LossScaleSteps, 1},
 	} {
 		if n.value < n.least {

@@ -63,5 +63,6 @@ var keyDocs = map[string]string{
 	"eval_batches":        "most micro-batches of an evaluation; 0: the whole validation text",
 	"sample_every":        "steps between samples; 0: none; -1: a quarter of all, at least 25",
 	"sample_tokens":       "length of those samples",
+	"diagnostics_every":   "steps between those that are diagnosed in metrics.jsonl, beside the first and the last; 0: none; -1: a fiftieth of all, at least 50",
 	"device":              "auto, cpu, vulkan or vulkan:N",
 }

@@ -1,9 +1,9 @@
 package train
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -70,10 +70,20 @@ func TestSteppingChangesNoBits(t *testing.T) {
 			for m := range lines {
 				got = append(got, m)
 			}
-			require.Equal(t, fmt.Sprint(want), fmt.Sprint(got), "as text, in which NaN equals NaN")
+			require.Equal(t, asLines(t, want), asLines(t, got), "as text, in which NaN equals NaN")
 			require.Equal(t, 6, (<-result).Steps)
 		})
 	}
+}
+
+// asLines is metrics as metrics.jsonl has them.
+func asLines(t *testing.T, all []Metrics) string {
+	t.Helper()
+	var lines bytes.Buffer
+	for _, m := range all {
+		require.NoError(t, WriteMetrics(&lines, m))
+	}
+	return lines.String()
 }
 
 func TestAPausedRunEndsWithItsContext(t *testing.T) {

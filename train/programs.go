@@ -94,6 +94,8 @@ type ProgramOptions struct {
 	// "act.hidden.N", "act.final" (B, T, D), and for each block i "act.layers.i.q_rope" (B, T, H*h), "act.layers.i.k_rope" (B, T, K*h)
 	// and "act.layers.i.lse" (B, H, T).
 	Grads bool
+	// Diagnostics, where it is not nil, makes training programs measure what a Diagnosis tells, with the same bits in all else, and remembers how to read that.
+	Diagnostics *Diagnostics
 
 	nearest bool // masters in bf16 are rounded to nearest, for a comparison
 }
@@ -147,7 +149,9 @@ func newPass(cfg model.Config, o ProgramOptions, zloss float32) *pass {
 	tokens := b.Input(InputTokens, graph.I32, o.Batch, o.SeqLen)
 	targets := b.Input(InputTargets, graph.I32, o.Batch, o.SeqLen)
 	invCount := b.Input(InputInvCount, graph.F32, 1)
-	p := &pass{cfg: cfg, b: b, f: cfg.Trunk(b, tokens, o.Storage, o.Masters), targets: targets, invCount: invCount}
+	p := &pass{cfg: cfg, b: b, targets: targets, invCount: invCount}
+	p.f = cfg.ObservedTrunk(b, tokens, o.Storage, o.Masters, o.Diagnostics.observer(b, cfg))
+	o.Diagnostics.trunk(p.f)
 	p.loss = model.LossOptions{ZLoss: zloss, ChunkRows: o.ChunkRows, Logits: o.Grads}
 	p.f.Recompute(b, o.Recompute)
 	return p
@@ -182,10 +186,13 @@ func StepProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	p := newPass(cfg, o, o.ZLoss)
 	params := cfg.Params()
 	scale := o.lossScale(p.b)
+	p.loss.Wrt = o.Diagnostics.wants(cfg, p.f)
 	grads, err := p.backward(scale, nil)
 	if err != nil {
 		return nil, err
 	}
+	o.Diagnostics.backward(grads[len(params):])
+	grads = grads[:len(params)]
 	values := make([]*graph.Value, len(params))
 	for i, q := range params {
 		values[i] = p.f.Params[q.Name]
@@ -222,6 +229,7 @@ func ApplyProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 		return nil, err
 	}
 	b := graph.NewBuilder()
+	o.Diagnostics.beginApply(b)
 	params := cfg.Params()
 	values, grads := make([]*graph.Value, len(params)), make([]*graph.Value, len(params))
 	for i, q := range params {
@@ -243,7 +251,7 @@ func EvalProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Grads = false
+	o.Grads, o.Diagnostics = false, nil
 	p := newPass(cfg, o, 0)
 	p.b.Output(OutputLoss, cfg.Loss(p.b, p.f, p.targets, p.invCount, p.loss))
 	return p.b.Build("eval"), nil
@@ -287,11 +295,17 @@ func update(b *graph.Builder, o ProgramOptions, params []model.Param, values, gr
 	}
 	norm, clip := b.ClipNorm(partials, scale, o.MaxNorm)
 	b.Output(OutputGradNorm, norm)
-	adamW := func(i int, key *graph.Value) {
-		var attr graph.AdamWAttr
+	attrOf := func(i int) (attr graph.AdamWAttr) {
 		if o.Decay.Applies(params[i].Role) {
 			attr.Decay = 1
 		}
+		return attr
+	}
+	o.Diagnostics.update(params, partials, func(i int, dst *graph.Value) {
+		b.AdamWStats(values[i], m[i], v[i], grads[i], hyper, clip, dst, attrOf(i))
+	}, values)
+	adamW := func(i int, key *graph.Value) {
+		attr := attrOf(i)
 		if key != nil {
 			attr.Tensor = uint32(i)
 		}

@@ -96,25 +96,69 @@ type Scalars struct {
 	GradNorm  float64 // before clipping
 	LossScale float64 // that the step ran with; 0 where programs have none
 	Skipped   bool    // its gradients overflowed with that scale, and the device left it out
+
+	Diagnosis *Diagnosis // of a diagnosed step; else nil
 }
 
 // Stepper runs training steps over a store: one program a step, or with more than one micro-batch the accumulate program for
 // each and then the apply program. It does not wait for the device: a step's scalars are read after the next one has been
 // submitted.
 type Stepper struct {
-	micro, apply backend.Executable // apply is nil if a step has one micro-batch
-	store        backend.Store
-	sums         []graph.Var // the accumulators
-	vocab        int
-	scale        *LossScale // nil where programs have none
-	growth       int        // steps after which it is doubled
-	stochastic   bool       // rounding of masters
+	plain     stepPrograms
+	diagnosed stepPrograms // run in place of plain in steps that are to be diagnosed; none without Diagnostics
+	diagnose  bool         // the next step
 
-	pending    bool // a step is submitted and not read
+	store      backend.Store
+	sums       []graph.Var // the accumulators
+	vocab      int
+	scale      *LossScale // nil where programs have none
+	growth     int        // steps after which it is doubled
+	stochastic bool       // rounding of masters
+
+	pending    bool               // a step is submitted and not read
+	micro      backend.Executable // that ran last of the pending step, and before apply where there is one
+	apply      backend.Executable
 	microTick  backend.Ticket
 	applyTick  backend.Ticket
-	partialSum float64 // of the pending step's losses that have been read
-	usedScale  float64 // the pending step's
+	reads      *stepPrograms // the pending step's, where it is diagnosed
+	partialSum float64       // of the pending step's losses that have been read
+	usedScale  float64       // the pending step's
+}
+
+// stepPrograms are the compiled programs of a step.
+type stepPrograms struct {
+	micro, apply backend.Executable // apply is nil if a step has one micro-batch
+	diagnostics  *Diagnostics       // nil of plain ones
+	outputs      map[string]int     // the size of each output in bytes
+}
+
+func compileStep(dev backend.Backend, store backend.Store, programs []*graph.Program) (s stepPrograms, err error) {
+	s.outputs = map[string]int{}
+	for i, p := range programs {
+		e, err := dev.Compile(p, store)
+		if err != nil {
+			return s, errors.Join(fmt.Errorf("the training step does not compile: %w", err), s.close())
+		}
+		if i == 0 {
+			s.micro = e
+		} else {
+			s.apply = e
+		}
+		for _, o := range p.Outputs() {
+			s.outputs[o.Name] = o.Value.Bytes()
+		}
+	}
+	return s, nil
+}
+
+func (s stepPrograms) close() error {
+	var errs []error
+	for _, e := range []backend.Executable{s.micro, s.apply} {
+		if e != nil {
+			errs = append(errs, e.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // StepperPrograms records what a Stepper runs: the step, or accumulate and apply.
@@ -143,19 +187,29 @@ func NewStepper(dev backend.Backend, store backend.Store, programs []*graph.Prog
 			s.sums = append(s.sums, v)
 		}
 	}
-	for i, p := range programs {
-		e, err := dev.Compile(p, store)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("the training step does not compile: %w", err), s.Close())
-		}
-		if i == 0 {
-			s.micro = e
-		} else {
-			s.apply = e
-		}
+	var err error
+	if s.plain, err = compileStep(dev, store, programs); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
+
+// NewDiagnosingStepper is NewStepper that can also diagnose: programs and those of diagnosed steps, which were recorded with d, are alike in all else.
+func NewDiagnosingStepper(dev backend.Backend, store backend.Store, programs, diagnosed []*graph.Program, d *Diagnostics) (*Stepper, error) {
+	more, err := compileStep(dev, store, diagnosed) // first: programs that follow may do with its memory
+	if err != nil {
+		return nil, err
+	}
+	s, err := NewStepper(dev, store, programs)
+	if err != nil {
+		return nil, errors.Join(err, more.close())
+	}
+	s.diagnosed, s.diagnosed.diagnostics = more, d
+	return s, nil
+}
+
+// Diagnose makes the next step that is submitted a diagnosed one. Without Diagnostics it does nothing.
+func (s *Stepper) Diagnose() { s.diagnose = s.diagnosed.diagnostics != nil }
 
 // Submit starts a step, and returns the scalars of the step before, nil for the first and after Drain.
 func (s *Stepper) Submit(batches []Batch, h Hyper) (previous *Scalars, err error) {
@@ -179,26 +233,34 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 	}
 	hyper := h.bytes()
 	first, found := true, 0
+	programs, reads := s.plain, (*stepPrograms)(nil)
+	if s.diagnose {
+		programs, reads, s.diagnose = s.diagnosed, &s.diagnosed, false
+	}
 	for b := range batches {
 		if !first && ctx.Err() != nil {
 			return previous, cmp.Or(s.takeBack(), ctx.Err())
 		}
 		found += b.kept()
+		micro := s.plain.micro
+		if found == kept { // the last
+			micro = programs.micro
+		}
 		if err := b.check(s.vocab); err != nil {
 			return nil, err
 		}
-		if err := feedBatch(s.micro, b, inv); err != nil {
+		if err := feedBatch(micro, b, inv); err != nil {
 			return nil, err
 		}
-		if err := s.feedScale(s.micro, scale); err != nil {
+		if err := s.feedScale(micro, scale); err != nil {
 			return nil, err
 		}
-		if s.apply == nil {
-			if err := s.feedHyper(s.micro, hyper, rounding); err != nil {
+		if programs.apply == nil {
+			if err := s.feedHyper(micro, hyper, rounding); err != nil {
 				return nil, err
 			}
 		}
-		tick, err := s.micro.Submit()
+		tick, err := micro.Submit()
 		if err != nil {
 			return nil, err
 		}
@@ -210,12 +272,12 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 		if err != nil {
 			return nil, err
 		}
-		s.microTick, first = tick, false
+		s.micro, s.microTick, first = micro, tick, false
 	}
 	if found != kept {
 		return nil, fmt.Errorf("a step's micro-batches keep %d targets, but its mean was taken over %d", found, kept)
 	}
-	if s.apply != nil {
+	if s.apply = programs.apply; s.apply != nil {
 		if err := cmp.Or(s.feedHyper(s.apply, hyper, rounding), s.feedScale(s.apply, scale)); err != nil {
 			return nil, err
 		}
@@ -223,7 +285,7 @@ func (s *Stepper) SubmitEach(ctx context.Context, batches iter.Seq[Batch], kept 
 			return nil, err
 		}
 	}
-	s.pending, s.usedScale = true, scale
+	s.pending, s.usedScale, s.reads = true, scale, reads
 	return previous, nil
 }
 
@@ -292,7 +354,29 @@ func (s *Stepper) Peek() (*Scalars, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Scalars{Loss: s.partialSum + loss, GradNorm: norm, LossScale: s.usedScale, Skipped: s.scale != nil && !isFinite(norm)}, nil
+	done := &Scalars{Loss: s.partialSum + loss, GradNorm: norm, LossScale: s.usedScale, Skipped: s.scale != nil && !isFinite(norm)}
+	if s.reads != nil {
+		if done.Diagnosis, err = s.readDiagnosis(); err != nil {
+			return nil, err
+		}
+	}
+	return done, nil
+}
+
+func (s *Stepper) readDiagnosis() (*Diagnosis, error) {
+	scale := 1.0
+	if s.scale != nil {
+		scale = s.usedScale
+	}
+	p := s.reads
+	return p.diagnostics.read(func(output string) ([]byte, error) {
+		e, tick := s.micro, s.microTick
+		if p.diagnostics.inApply[output] {
+			e, tick = s.apply, s.applyTick
+		}
+		raw := make([]byte, p.outputs[output])
+		return raw, e.Fetch(tick, output, raw)
+	}, scale)
 }
 
 // Drain waits for the pending step and returns its scalars, nil if there is none.
@@ -304,27 +388,21 @@ func (s *Stepper) Drain() (*Scalars, error) {
 	if s.scale != nil {
 		s.scale.after(s.usedScale, done.GradNorm, s.growth)
 	}
-	s.pending, s.partialSum = false, 0
+	s.pending, s.partialSum, s.reads = false, 0, nil
 	return done, nil
 }
 
-// Executables are the compiled programs, in the order of StepperPrograms: for a profile, or their memory.
+// Executables are the compiled programs of a step that is not diagnosed, in the order of StepperPrograms: for a profile, or their memory.
 func (s *Stepper) Executables() []backend.Executable {
-	if s.apply == nil {
-		return []backend.Executable{s.micro}
+	if s.plain.apply == nil {
+		return []backend.Executable{s.plain.micro}
 	}
-	return []backend.Executable{s.micro, s.apply}
+	return []backend.Executable{s.plain.micro, s.plain.apply}
 }
 
 // Close waits for what runs.
 func (s *Stepper) Close() error {
-	var errs []error
-	for _, e := range []backend.Executable{s.micro, s.apply} {
-		if e != nil {
-			errs = append(errs, e.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(s.plain.close(), s.diagnosed.close())
 }
 
 func feedBatch(e backend.Executable, b Batch, invCount []byte) error {

@@ -29,6 +29,8 @@ type Trainer struct {
 	tokens int64 // read
 
 	startup Startup
+
+	diagnosisMayGo bool // nobody has asked for it
 }
 
 // New opens the data, makes the initial parameters and compiles the programs on a device, which the caller closes after the Trainer. It gives
@@ -37,6 +39,7 @@ func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	mayGo := cfg.DiagnosticsEvery < 0
 	cfg = cfg.Resolve().on(dev.Info())
 	if err := cfg.checkMoments(dev); err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error)
 	if cfg.QKScalePercentile > 0 {
 		cfg.Model.QKScaleLength = min(cfg.SeqLen, max(2, d.lengthPercentile))
 	}
-	t := &Trainer{cfg: cfg, dev: dev, data: d, startup: Startup{Data: opened}}
+	t := &Trainer{cfg: cfg, dev: dev, data: d, startup: Startup{Data: opened}, diagnosisMayGo: mayGo}
 	if err := t.compile(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -79,7 +82,11 @@ func (t *Trainer) compile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.cfg.checkMemory(t.cfg.placed(MemoryOn(t.dev, all...)), t.dev.Info()); err != nil {
+	diagnosed, diagnostics, err := t.diagnosedPrograms(all)
+	if err != nil {
+		return err
+	}
+	if err := t.cfg.checkMemory(t.cfg.placed(MemoryOn(t.dev, append(all, diagnosed...)...)), t.dev.Info()); err != nil {
 		return err
 	}
 	if t.store, err = t.cfg.newStore(t.dev, Vars(programs...)); err != nil {
@@ -92,7 +99,12 @@ func (t *Trainer) compile(ctx context.Context) error {
 	t.startup.Parameters = time.Since(began)
 	began = time.Now()
 	defer func() { t.startup.Programs = time.Since(began) }()
-	if t.steps, err = NewStepper(t.dev, t.store, programs); err != nil {
+	if diagnosed == nil {
+		t.steps, err = NewStepper(t.dev, t.store, programs)
+	} else {
+		t.steps, err = NewDiagnosingStepper(t.dev, t.store, programs, diagnosed, diagnostics)
+	}
+	if err != nil {
 		return err
 	}
 	t.steps.SetLossScale(LossScale{Scale: t.cfg.LossScale}, t.cfg.LossScaleSteps)
@@ -104,6 +116,28 @@ func (t *Trainer) compile(ctx context.Context) error {
 	}
 	t.generate, err = NewGenerator(t.dev, t.store, m, o.Masters)
 	return err
+}
+
+// diagnosedPrograms are those of diagnosed steps, none where there are no such steps. Those that nobody has asked for are left out where the device has no
+// room for them beside the others.
+func (t *Trainer) diagnosedPrograms(others []*graph.Program) ([]*graph.Program, *Diagnostics, error) {
+	if t.cfg.DiagnosticsEvery == 0 {
+		return nil, nil, nil
+	}
+	o := t.cfg.programOptions()
+	o.Diagnostics = &Diagnostics{}
+	programs, err := StepperPrograms(t.cfg.Model.Config, o, t.cfg.Accumulation)
+	if err == nil && t.diagnosisMayGo && t.cfg.placed(MemoryOn(t.dev, slices.Concat(others, programs)...)).Check(t.dev.Info()) != nil {
+		t.cfg.DiagnosticsEvery = 0
+		return nil, nil, nil
+	}
+	return programs, o.Diagnostics, err
+}
+
+// diagnosed tells whether a step is to be diagnosed.
+func (c Config) diagnosed(step int) bool {
+	every := c.DiagnosticsEvery
+	return every > 0 && (step == 1 || step%every == 0 || step == c.Steps)
 }
 
 // InitParams writes a seed's initial parameters to a store, rounded to nearest where it has them in bf16. It gives up when ctx is done.
@@ -235,6 +269,9 @@ func (r *run) loop(ctx context.Context) error {
 		}
 		step := r.step + 1
 		position := r.data.Position()
+		if r.cfg.diagnosed(step) {
+			r.steps.Diagnose()
+		}
 		before, err := r.steps.SubmitEach(ctx, r.microBatches, r.cfg.TokensPerStep(), Hyper{
 			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.decayPerLR(), Step: step, Seed: r.cfg.Seed,
 		})
@@ -333,7 +370,7 @@ func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
 		return nil
 	}
 	m := r.pending
-	m.Loss, m.GradNorm, m.LossScale, m.Skipped = s.Loss, s.GradNorm, s.LossScale, s.Skipped
+	m.Loss, m.GradNorm, m.LossScale, m.Skipped, m.Diagnosis = s.Loss, s.GradNorm, s.LossScale, s.Skipped, s.Diagnosis
 	m.TokensPerSec = r.rate.step(time.Now())
 	broken := notFinite(m)
 	if evaluate != nil && broken == "" {

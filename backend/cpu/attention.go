@@ -108,11 +108,12 @@ func attention(c *compiler, n *graph.Node) kernel {
 	// Each task packs the keys again, so there are no more of them than the workers need.
 	groups := s.batch * s.at.KVHeads
 	chunks := max(1, min((4*c.pool.workers+groups-1)/groups, s.positions/queryBlock))
-	c.scratch.growAttention(2*s.padded*s.wide + simd.MaxMR*(s.padded+s.wide))
+	c.scratch.growAttention(2*s.padded*s.wide + simd.MaxMR*(s.padded+s.wide) + 2*s.padded)
 	return parallel(groups*chunks, func(worker, task int) {
 		carve := carver(c.scratch.workers[worker].attention)
 		kt, values := carve.take(s.padded*s.h), carve.take(s.padded*s.wide)
 		p, y := carve.take(simd.MaxMR*s.padded), carve.take(simd.MaxMR*s.wide)
+		logits, exps := carve.take(s.padded), carve.take(s.padded)
 		chunk := chunks - 1 - task%chunks // the longest first
 		b, kv := task/chunks/s.at.KVHeads, task/chunks%s.at.KVHeads
 		from, to := chunk*s.positions/chunks, (chunk+1)*s.positions/chunks
@@ -131,7 +132,7 @@ func attention(c *compiler, n *graph.Node) kernel {
 				var norm [simd.MaxMR]float32
 				for i := range rows {
 					if top != nil {
-						top[first+t+i], entropy[first+t+i] = s.stats(p[i*s.padded:i*s.padded+t+i+1], s.scale(in[3]))
+						top[first+t+i], entropy[first+t+i] = s.stats(p[i*s.padded:i*s.padded+t+i+1], logits, exps, s.scale(in[3]))
 					}
 					norm[i], stat[t+i] = s.weights(p[i*s.padded:i*s.padded+t+i+1], s.scale(in[3]))
 					clear(p[i*s.padded+t+i+1 : i*s.padded+keys])
@@ -168,21 +169,31 @@ func (s heads) weights(x []float32, scale float32) (norm, lse float32) {
 	return 1 / total, float32(float64(top) + math.Log(float64(total)))
 }
 
-// stats gives the largest of a query's logits, and the entropy of their softmax.
-func (s heads) stats(x []float32, scale float32) (top, entropy float32) {
-	top = float32(math.Inf(-1))
-	for _, l := range x {
-		top = max(top, s.capped(l*scale)) // a NaN stays
-	}
-	sum, term := 0.0, 0.0
-	for _, l := range x {
-		d := float64(s.capped(l*scale)) - float64(top)
-		if e := math.Exp(d); e != 0 {
-			sum, term = sum+e, term+e*d
+// stats gives the largest of a query's logits, and the entropy of their softmax, with two buffers of as many elements.
+func (s heads) stats(x, logits, exps []float32, scale float32) (top, entropy float32) {
+	logits, exps = logits[:len(x)], exps[:len(x)]
+	simd.Scale(logits, x, scale)
+	if s.at.SoftCap != 0 {
+		for j, l := range logits {
+			logits[j] = s.capped(l)
 		}
 	}
-	return top, float32(math.Log(sum) - term/sum)
+	top = simd.Max(logits)
+	for j, l := range logits {
+		if l -= top; l < noWeight {
+			l = noWeight
+		}
+		logits[j] = l
+	}
+	sum := simd.ExpScaleSum(exps, logits, 1, 0)
+	if math.IsNaN(float64(sum)) && !math.IsInf(float64(top), 1) {
+		return sum, sum
+	}
+	return top, float32(math.Log(float64(sum)) - float64(simd.Dot(exps, logits))/float64(sum))
 }
+
+// noWeight is a logit below the largest from which its exponential is 0.
+const noWeight = -200
 
 // attentionGrad: a task is a key head, whose dk and dv sum over the queries of the heads that read it, in order.
 func attentionGrad(c *compiler, n *graph.Node) kernel {

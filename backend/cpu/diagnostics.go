@@ -36,11 +36,11 @@ func deviations(x []float32, mean float64) float64 {
 	return a + b
 }
 
-// overBlocks is a reduction of n elements: blocks of them, in parallel, give a part each, which finish puts together.
-func overBlocks[T any](c *compiler, n int, block func(w *workerScratch, from, to int, part *T), finish func(parts []T)) kernel {
-	parts := make([]T, (n+taskElems-1)/taskElems)
+// overBlocks is a reduction of n elements: blocks of so many, in parallel, give a part each, which finish puts together.
+func overBlocks[T any](c *compiler, n, size int, block func(w *workerScratch, from, to int, part *T), finish func(parts []T)) kernel {
+	parts := make([]T, (n+size-1)/size)
 	body := func(worker, i int) {
-		block(&c.scratch.workers[worker], i*taskElems, min(n, (i+1)*taskElems), &parts[i])
+		block(&c.scratch.workers[worker], i*size, min(n, (i+1)*size), &parts[i])
 	}
 	if len(parts) == 1 {
 		return serial(func() { body(0, 0); finish(parts) })
@@ -64,7 +64,7 @@ func summary(c *compiler, n *graph.Node) kernel {
 	if in[1] != nil {
 		c.scratch.grow(taskElems)
 	}
-	return overBlocks(c, len(in[0]), func(w *workerScratch, from, to int, part *summaryPart) {
+	return overBlocks(c, len(in[0]), taskElems, func(w *workerScratch, from, to int, part *summaryPart) {
 		x := in[0][from:to]
 		if in[1] != nil {
 			d := w.f32[0][:len(x)]
@@ -94,12 +94,17 @@ const (
 	infinity = 0x7f800000 // its bits; those of a NaN without the sign are above
 )
 
-// summarize compares magnitudes by their bits, which are in the same order.
+// summarize compares magnitudes by their bits, which are in the same order; a NaN is above all.
 func summarize(x []float32, threshold uint32) summaryPart {
 	p := summaryPart{min: x[0], max: x[0]}
 	for _, v := range x {
 		p.sum += float64(v)
-		p.min, p.max = min(p.min, v), max(p.max, v) // a NaN stays
+		if v < p.min {
+			p.min = v
+		}
+		if v > p.max {
+			p.max = v
+		}
 		a := math.Float32bits(v) &^ signBit
 		p.magnitude = max(p.magnitude, a)
 		if a > threshold {
@@ -109,6 +114,9 @@ func summarize(x []float32, threshold uint32) summaryPart {
 			p.nonFinite++
 		}
 	}
+	if p.magnitude > infinity {
+		p.min, p.max = math.Float32frombits(p.magnitude), math.Float32frombits(p.magnitude)
+	}
 	return p
 }
 
@@ -117,7 +125,7 @@ func topMagnitudes(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
 	k := len(out[0])
 	all := largest{keys: make([]uint32, 0, k), k: k}
-	return overBlocks(c, len(in[0]), func(_ *workerScratch, from, to int, part *largest) {
+	return overBlocks(c, len(in[0]), 8*taskElems, func(_ *workerScratch, from, to int, part *largest) {
 		if part.keys == nil {
 			*part = largest{make([]uint32, 0, k), k}
 		}
@@ -175,35 +183,36 @@ func (h *largest) sink() {
 	}
 }
 
-type dotsPart [graph.DotsLen]float64
+// dotsPart is u·v, |u|² and |v|² so far.
+type dotsPart struct{ uv, uu, vv float64 }
 
-func (p *dotsPart) add(u, v float64) {
-	p[graph.DotsProduct] += u * v
-	p[graph.DotsU] += u * u
-	p[graph.DotsV] += v * v
+func (p dotsPart) plus(u, v float64) dotsPart {
+	return dotsPart{p.uv + u*v, p.uu + u*u, p.vv + v*v}
 }
 
 func sumDots(y []float32) func(parts []dotsPart) {
 	return func(parts []dotsPart) {
-		for k := range graph.DotsLen {
-			s := 0.0
-			for i := range parts {
-				s += parts[i][k]
-			}
-			y[k] = float32(s)
+		var s dotsPart
+		for _, p := range parts {
+			s = dotsPart{s.uv + p.uv, s.uu + p.uu, s.vv + p.vv}
 		}
+		y[graph.DotsProduct], y[graph.DotsU], y[graph.DotsV] = float32(s.uv), float32(s.uu), float32(s.vv)
 	}
 }
 
 func dots(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
-	return overBlocks(c, len(in[0]), func(_ *workerScratch, from, to int, part *dotsPart) {
-		*part = dotsPart{}
-		v := in[1][from:to]
-		for i, u := range in[0][from:to] {
-			part.add(float64(u), float64(v[i]))
-		}
+	return overBlocks(c, len(in[0]), taskElems, func(_ *workerScratch, from, to int, part *dotsPart) {
+		*part = dotsOf(in[0][from:to], in[1][from:to])
 	}, sumDots(out[0]))
+}
+
+func dotsOf(u, v []float32) dotsPart {
+	var s dotsPart
+	for i, x := range u {
+		s = s.plus(float64(x), float64(v[i]))
+	}
+	return s
 }
 
 func adamWStats(c *compiler, n *graph.Node) kernel {
@@ -216,8 +225,7 @@ func adamWStats(c *compiler, n *graph.Node) kernel {
 		load = loadOf(format, in[0], elems)
 		c.scratch.grow(taskElems)
 	}
-	return overBlocks(c, elems, func(w *workerScratch, from, to int, part *dotsPart) {
-		*part = dotsPart{}
+	return overBlocks(c, elems, taskElems, func(w *workerScratch, from, to int, part *dotsPart) {
 		var p []float32
 		if load == nil {
 			p = in[0][from:to]
@@ -225,19 +233,27 @@ func adamWStats(c *compiler, n *graph.Node) kernel {
 			p = w.f32[0][:to-from]
 			load(p, from)
 		}
-		h := func(i int) float64 { return float64(hyper[i]) }
-		factor, beta1, beta2, eps := float64(clip[0]), h(graph.HyperBeta1), h(graph.HyperBeta2), h(graph.HyperEps)
-		rate, bias1, bias2, shrink := h(graph.HyperLR), h(graph.HyperBias1), h(graph.HyperBias2), decay*h(graph.HyperWeightDecay)
-		for i, x := range p {
-			update, j := 0.0, from+i
-			if factor != 0 {
-				grad := factor * float64(g[j])
-				first, second := beta1*float64(m[j])+(1-beta1)*grad, beta2*float64(v[j])+(1-beta2)*grad*grad
-				update = -rate * (shrink*float64(x) + first/bias1/(math.Sqrt(second/bias2)+eps))
-			}
-			part.add(update, float64(x))
+		if clip[0] == 0 {
+			*part = dotsPart{vv: deviations(p, 0)}
+			return
 		}
+		*part = updateDots(p, m[from:to], v[from:to], g[from:to], hyper, float64(clip[0]), decay)
 	}, sumDots(out[0]))
+}
+
+// updateDots is of what AdamW adds to p, and of p.
+func updateDots(p, m, v, g, hyper []float32, clip, decay float64) dotsPart {
+	h := func(i int) float64 { return float64(hyper[i]) }
+	beta1, beta2, eps, rate := h(graph.HyperBeta1), h(graph.HyperBeta2), h(graph.HyperEps), -h(graph.HyperLR)
+	r1, r2, shrink := 1/h(graph.HyperBias1), 1/h(graph.HyperBias2), decay*h(graph.HyperWeightDecay)
+	new1, new2 := 1-beta1, 1-beta2
+	var s dotsPart
+	for i, f := range p {
+		x, grad := float64(f), clip*float64(g[i])
+		first, second := beta1*float64(m[i])+new1*grad, beta2*float64(v[i])+new2*grad*grad
+		s = s.plus(rate*(shrink*x+first*r1/(math.Sqrt(second*r2)+eps)), x)
+	}
+	return s
 }
 
 // rowAngle goes over the rows' directions in float64.
@@ -253,17 +269,14 @@ func rowAngle(c *compiler, n *graph.Node) kernel {
 
 // angle is over pi; see graph.Builder.RowAngle.
 func angle(x, y []float32) float64 {
-	var part dotsPart
-	for i, u := range x {
-		part.add(float64(u), float64(y[i]))
-	}
+	part := dotsOf(x, y)
 	reciprocal := func(square float64) float64 {
 		if square == 0 {
 			return 0
 		}
 		return 1 / math.Sqrt(square)
 	}
-	rx, ry := reciprocal(part[graph.DotsU]), reciprocal(part[graph.DotsV])
+	rx, ry := reciprocal(part.uu), reciprocal(part.vv)
 	apart, along := 0.0, 0.0
 	for i, u := range x {
 		u, v := float64(u)*rx, float64(y[i])*ry
