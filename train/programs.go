@@ -110,7 +110,7 @@ func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, e
 	}
 	switch {
 	case o.Storage == graph.I32:
-		return cfg, o, errors.New("storage: i32 is not possible: use f32, bf16 or f16")
+		return cfg, o, errors.New("ProgramOptions.Storage: i32 is not possible: use f32, bf16 or f16")
 	case o.Masters != graph.F32 && o.Masters != graph.BF16:
 		return cfg, o, fmt.Errorf("masters: %s is not possible: use f32 or bf16", o.Masters)
 	case o.Batch < 1:
@@ -118,7 +118,7 @@ func (o ProgramOptions) check(cfg model.Config) (model.Config, ProgramOptions, e
 	case o.SeqLen < 1:
 		return cfg, o, fmt.Errorf("seq_len: %d is too small: use at least 1", o.SeqLen)
 	case !(o.MaxNorm >= 0) || math.IsInf(float64(o.MaxNorm), 0):
-		return cfg, o, fmt.Errorf("max_norm: %g is not possible: use a positive number, or 0 for no clipping", o.MaxNorm)
+		return cfg, o, fmt.Errorf("ProgramOptions.MaxNorm: %g is not possible: use a positive number, or 0 for no clipping", o.MaxNorm)
 	case !(o.ZLoss >= 0) || math.IsInf(float64(o.ZLoss), 0):
 		return cfg, o, fmt.Errorf("z_loss: %g is not possible: use a positive number, or 0 for off", o.ZLoss)
 	}

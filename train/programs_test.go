@@ -296,7 +296,7 @@ func TestProgramsRefuseWhatCannotBe(t *testing.T) {
 		{func(c *model.Config, _ *train.ProgramOptions) { c.NHeads = 3 }, "n_kv_heads: 2 does not divide n_heads 3: use 1 or 3"},
 		{func(_ *model.Config, o *train.ProgramOptions) { o.Batch = 0 }, "batch: 0 is too small: use at least 1"},
 		{func(_ *model.Config, o *train.ProgramOptions) { o.SeqLen = -1 }, "seq_len: -1 is too small: use at least 1"},
-		{func(_ *model.Config, o *train.ProgramOptions) { o.MaxNorm = -1 }, "max_norm: -1 is not possible: use a positive number, or 0 for no clipping"},
+		{func(_ *model.Config, o *train.ProgramOptions) { o.MaxNorm = -1 }, "ProgramOptions.MaxNorm: -1 is not possible: use a positive number, or 0 for no clipping"},
 		{func(_ *model.Config, o *train.ProgramOptions) { o.ZLoss = float32(math.NaN()) }, "z_loss: NaN is not possible: use a positive number, or 0 for off"},
 		{func(_ *model.Config, o *train.ProgramOptions) { o.Decay = "some" }, `decay: "some" is unknown: use matrices, matrices_no_embedding, all, or roles joined by +, each once, of embedding, head, matrix, embed_gain, input_gain, output_gain, sum_gain, final_gain, qk_gain, qk_scale`},
 		{func(_ *model.Config, o *train.ProgramOptions) { o.Batch = 1 << 40 }, "batch: 1099511627776 sequences of 5 tokens times 24 (the widest of vocab_size, d_ff, d_model and the heads) are too many elements for one tensor: use a smaller batch and accumulate"},

@@ -118,6 +118,18 @@ func faults() []fault {
 	return append(list, attentionFaults()...)
 }
 
+// neighbour is another number of a format, close to x; 0 and what is not finite stay.
+func neighbour(x float64, d graph.DType) float64 {
+	part := 0x1p-23
+	switch d {
+	case graph.BF16:
+		part = 0x1p-7
+	case graph.F16:
+		part = 0x1p-10
+	}
+	return reference.Round(x*(1+part), d)
+}
+
 // everyOutput are operators of all kinds, for faults that any may have.
 var everyOutput = []graph.Op{graph.OpMatMul, graph.OpRMSNorm, graph.OpAttentionGrad, graph.OpSwiGLUGrad, graph.OpEmbedding, graph.OpCrossEntropyGrad, graph.OpAdamW, graph.OpCast}
 
@@ -137,8 +149,12 @@ func storageFaults() []fault {
 			}
 		}},
 		{name: "outputs that keep what they were", ops: everyOutput, spoil: func(*graph.Node, [][]float64, [][]float64, reference.Kernel) {}},
-		{name: "a word behind an output is written", ops: everyOutput[:6], spoil: after(func(_ *graph.Node, _, out [][]float64) {
-			out[0][:len(out[0])+1][len(out[0])] = 0
+		{name: "a word behind an output is written", ops: everyOutput[:6], spoil: after(func(n *graph.Node, _, out [][]float64) {
+			at := len(out[0])
+			if n.Out[0].DType().Size() == 2 {
+				at += at % 2 // what fills the last word is nobody's
+			}
+			out[0][:at+1][at] = 0
 		})},
 		{name: "a word behind an input is read", ops: []graph.Op{graph.OpMatMul, graph.OpSum, graph.OpSoftmax}, spoil: after(func(_ *graph.Node, in, out [][]float64) {
 			out[0][len(out[0])-1] += 0 * in[0][:len(in[0])+1][len(in[0])]
@@ -146,10 +162,10 @@ func storageFaults() []fault {
 		{name: "an input is changed", ops: []graph.Op{graph.OpMatMul, graph.OpAdd, graph.OpRMSNormGrad}, spoil: after(func(_ *graph.Node, in, _ [][]float64) {
 			in[0][0]++
 		})},
-		{name: "bits that differ from run to run", ops: everyOutput[:6], spoil: after(func(_ *graph.Node, _, out [][]float64) {
+		{name: "bits that differ from run to run", ops: everyOutput[:6], spoil: after(func(n *graph.Node, _, out [][]float64) {
 			for i, x := range out[0] {
 				if r.IntN(4) == 0 {
-					out[0][i] = float64(math.Nextafter32(float32(x), 100))
+					out[0][i] = neighbour(x, n.Out[0].DType())
 				}
 			}
 		})},

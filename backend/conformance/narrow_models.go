@@ -10,33 +10,35 @@ import (
 	"github.com/vktrain/vktrain/model"
 )
 
+// narrowTrainings are the default model in training, and one that is the other way in each of its axes.
+func narrowTrainings(storage graph.DType) (plain, axes training) {
+	plain = training{config: smallModel(nil), batch: 2, maxNorm: 1, storage: storage}
+	axes = plain
+	axes.config = smallModel(func(c *model.Config) {
+		c.Placement, c.QKNorm, c.MLP, c.Norm, c.Tied, c.EmbedNorm = "A+C", model.QKNormL2, model.MLPGELU, model.NormLayer, true, true
+		c.AttnSoftcap, c.LogitSoftcap = 2, 5
+	})
+	axes.zLoss = 0.01
+	return plain, axes
+}
+
 // narrowModelCases are programs with bf16 and f16 activations.
 func narrowModelCases() []testCase {
 	var list []testCase
 	for _, storage := range []graph.DType{graph.BF16, graph.F16} {
-		t := training{config: smallModel(nil), batch: 2, maxNorm: 1, storage: storage}
-		axes := t
-		axes.config = smallModel(func(c *model.Config) {
-			c.Placement, c.QKNorm, c.MLP, c.Norm, c.Tied, c.EmbedNorm = "A+C", model.QKNormL2, model.MLPGELU, model.NormLayer, true, true
-			c.AttnSoftcap, c.LogitSoftcap = 2, 5
-		})
-		axes.zLoss = 0.01
+		t, axes := narrowTrainings(storage)
 		again := axes
 		again.recompute = model.RecomputeBlock
 		chunks := t
 		chunks.config = smallModel(func(c *model.Config) { c.SeqLen = 53 })
 		chunks.batch, chunks.chunkRows = 6, model.RowsUnit
 		list = append(list,
-			scenarioCase("block", storage.String()+" peri rms GQA swiglu 2x33x64", func() (scenario, error) {
-				c := model.Default()
-				c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.NKVHeads, c.DFF, c.SeqLen = 17, 64, 1, 4, 2, 96, 33
-				return block(c.Normalize(), 2, storage)
-			}),
+			scenarioCase("block", storage.String()+" peri rms GQA swiglu 2x33x64", func() (scenario, error) { return wideBlock(storage) }),
 			scenarioCase("step", storage.String()+" peri", t.steps),
 			scenarioCase("step", storage.String()+" post and input norms, l2, gelu, soft caps, tied", axes.steps),
 			testCase{Case{"step", storage.String() + " the same bits run after run"}, t.sameBits},
 			scenarioCase("step", storage.String()+" two micro-batches make the step of the whole batch", t.accumulated),
-			scenarioCase("curve", fmt.Sprintf("%s %d steps", storage, curveSteps), t.curve))
+			scenarioCase("curve", fmt.Sprintf("%s %d steps", storage, t.curveSteps()), t.curve))
 		if storage == graph.BF16 {
 			list = append(list, scenarioCase("step", storage.String()+" logits in chunks of rows", chunks.steps))
 		} else {
@@ -70,7 +72,7 @@ func (t training) overflow(b backend.Backend, _ uint64) (res outcome) {
 		before := t.state(d)
 		t.feed(d, tokens, targets)
 		t.setScale(d, scale)
-		d.Set("hyper", hyper(step+1, 3e-3, 0.9, 0.95, 1e-8, 0.1))
+		d.Set("hyper", t.hyper(step+1, 3e-3))
 		must(d.Run())
 		norm := d.Get("grad_norm")[0]
 		taken := norm-norm == 0

@@ -151,6 +151,20 @@ func (t training) eval() *graph.Program {
 	return b.Build("eval")
 }
 
+// narrowEps is AdamW's eps in programs of 16 bits, whose gradients are clipped to a norm of 1, about 0.016 an element. With 1e-8 the first steps are as long
+// for a gradient of nearly nothing as for another, and go to the other side with its rounding: a parameter is then off by twice the learning rate in some
+// runs and not in others, which no bound that is worth something can allow. With this one a step moves by no more than lr/eps times the gradient.
+const narrowEps = 0.03
+
+// hyper is AdamW's operand at a step of the training.
+func (t training) hyper(step int, lr float64) []float64 {
+	eps := 1e-8
+	if t.storage.Size() == 2 {
+		eps = narrowEps
+	}
+	return hyper(step, lr, 0.9, 0.95, eps, 0.1)
+}
+
 // hyper is AdamW's operand at a step, 1 for the first.
 func hyper(step int, lr, beta1, beta2, eps, decay float64) []float64 {
 	h := make([]float64, graph.HyperLen)
