@@ -127,7 +127,7 @@ func TestErrorsNameTheKeyAndTheLine(t *testing.T) {
 		{"axes: {lr: 3}", "x.yaml:1: axes: lr has neither a list of values nor variants: use lr: [a, b], or a mapping of names to settings"},
 		{"axes:\n  model.placement: [pre, before]", `before: x.yaml:2: model.placement: "before" is unknown: use post, pre, peri, olmo2, none, or positions of A, B, C such as A+B+C`},
 		{"axes:\n  placement: [pre, peri]", `pre: x.yaml:2: unknown key "placement": did you mean model.placement?`},
-		{"axes: {lr: [1e-3, 0.001]}", "axes: lr has 0.001 twice"},
+		{"axes: {lr: [1e-3, 0.001]}", "axes: lr=1e-3 and lr=0.001 are the same config: leave one out"},
 		{"axes: {lr: [1e-3], fast: {yes: {lr: 1}}}", "x.yaml:1: axes lr and fast both set lr: the latter would always win"},
 		{"axes: {m: {a: {}, b: {lr: 7e-3}}}", "axes: a and b are the same config: leave one out"},
 		{"axes: {m: {A: {lr: 1e-3}, a: {lr: 2e-3}}}", "axes: two combinations have one name, A and a: name their variants apart"},

@@ -127,13 +127,24 @@ func (e *Experiment) config(choice []int) (train.Config, error) {
 	}
 	c, err := train.Load(all)
 	if err != nil {
-		if id := e.id(choice); len(e.Axes) > 0 {
-			return c, &train.ConfigError{Reason: fmt.Sprintf("%s: %v", id, err)}
+		err = located(all, err)
+		if len(e.Axes) > 0 {
+			err = &train.ConfigError{Reason: fmt.Sprintf("%s: %v", e.id(choice), err)}
 		}
 		return c, err
 	}
 	c.Device = ""
 	return c, nil
+}
+
+// located puts before an error that begins with a key where that was set.
+func located(all []train.Assignment, err error) error {
+	for _, a := range slices.Backward(all) {
+		if a.From != "" && strings.HasPrefix(err.Error(), a.Key+": ") {
+			return fmt.Errorf("%s: %w", a.From, err)
+		}
+	}
+	return err
 }
 
 // checkSettings refuses keys that are not for an experiment to set, and those that two axes set.
