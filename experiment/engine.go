@@ -89,7 +89,7 @@ func Execute(ctx context.Context, m *Matrix, o Options) (*Results, error) {
 		return nil, err
 	}
 	defer unlock()
-	if err := e.keepSource(); err != nil {
+	if err := errors.Join(removeTemporary(o.Out), e.keepSource()); err != nil {
 		return nil, err
 	}
 	if err := e.trainMissing(ctx); err != nil {

@@ -60,13 +60,13 @@ seeds: 3
 `
 
 func options(t *testing.T) Options {
-	return Options{Out: filepath.Join(t.TempDir(), "out"), Devices: []string{"cpu"}, Threads: 1}
+	return Options{Out: filepath.Join(t.TempDir(), "o[u]t*"), Devices: []string{"cpu"}, Threads: 1}
 }
 
 // written reads what must have the same bits, by the path.
 func written(t *testing.T, out string) map[string]string {
 	files := map[string]string{}
-	paths, err := filepath.Glob(filepath.Join(out, RunsFolder, "*", RunFile))
+	paths, err := filepath.Glob(filepath.Join(globEscape(out), RunsFolder, "*", RunFile))
 	require.NoError(t, err)
 	for _, name := range []string{ResultsFile, MarkdownFile, SummaryFile, RunsTableFile, ExperimentFile} {
 		paths = append(paths, filepath.Join(out, name))
@@ -252,7 +252,21 @@ func TestAFolderIsOneExperiments(t *testing.T) {
 	_, err = Execute(context.Background(), m, o)
 	require.NoError(t, err)
 
-	result := filepath.Join(o.Out, RunsFolder, "base_s1", RunFile)
+	dir := filepath.Join(o.Out, RunsFolder, "base_s1")
+	left := []string{filepath.Join(o.Out, ".results.json.ABCDEFGH"), filepath.Join(dir, ".model.safetensors.12345678")}
+	mine := []string{filepath.Join(o.Out, ".notes.txt"), filepath.Join(dir, ".hidden")}
+	for _, path := range append(left, mine...) {
+		require.NoError(t, os.WriteFile(path, nil, 0o666))
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, RunFile)))
+	_, err = Execute(context.Background(), m, o)
+	require.NoError(t, err)
+	for i := range left {
+		require.NoFileExists(t, left[i])
+		require.FileExists(t, mine[i])
+	}
+
+	result := filepath.Join(dir, RunFile)
 	raw, err := os.ReadFile(result)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(result, bytes.Replace(raw, []byte(`"steps": "5"`), []byte(`"steps": "6"`), 1), 0o666))

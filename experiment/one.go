@@ -19,6 +19,9 @@ func runOne(ctx context.Context, dev backend.Backend, r Run, set map[string]stri
 	if err := os.Remove(filepath.Join(dir, RunFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	if err := removeTemporary(dir); err != nil {
+		return nil, err
+	}
 	t, err := train.New(ctx, r.Config, dev)
 	if err != nil {
 		return nil, err

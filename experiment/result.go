@@ -172,6 +172,23 @@ func writeJSONFile(path string, x any) error {
 	return writeFile(path, b.Bytes())
 }
 
+// removeTemporary removes what a program that was killed has left of files that it was writing (checkpoint.WriteFile).
+func removeTemporary(dir string) error {
+	left, err := filepath.Glob(filepath.Join(globEscape(dir), ".*.*.????????"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// globEscape makes a path stand for itself alone in a pattern.
+func globEscape(path string) string {
+	if filepath.Separator == '\\' { // where patterns have no escapes
+		return path
+	}
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+}
+
 func writeFile(path string, data []byte) error {
 	return checkpoint.WriteFile(path, func(w io.Writer) error {
 		_, err := w.Write(data)
