@@ -149,7 +149,7 @@ func FromPreset(name string) (Config, error) {
 // leastPause is how many steps lie between evaluations or samples that nobody has asked for: a short run is not to spend its time on them.
 const leastPause = 25
 
-// leastDiagnosis is how many steps lie between diagnosed ones that nobody has asked for: one takes up to twice as long as another, so that all cost under 2%.
+// leastDiagnosis is how many steps lie between diagnosed ones that nobody has asked for: one takes up to half as long again, so that all cost under 2%.
 const leastDiagnosis = 50
 
 // Resolve fills in the defaults that follow from other keys, so that the result, written as YAML, shows every value.

@@ -71,6 +71,7 @@ type GainStats struct {
 
 // GradientBound holds proposition 3.1 of Kim et al. 2025 for the last MLP: W2 is its down projection, h what it multiplies, a its output, o the output of the
 // module (after its output norm). The bound on |dL/dW2| is a sum over tokens of |h| |dL/do|, times gamma_max sqrt(D) / |a| where an output norm follows.
+// There is none in steps of several micro-batches, nor where that norm is a LayerNorm.
 type GradientBound struct {
 	Hidden   Number `json:"h"`         // |h|, mean over tokens
 	Output   Number `json:"a"`         // |a|, mean over tokens

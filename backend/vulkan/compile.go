@@ -146,7 +146,8 @@ func (e *Executable) allocate() error {
 	e.outputOffset = offsets(m, e.program.Outputs(), func(o graph.Output) int { return o.Value.Bytes() })
 	inputs, outputs := last(e.inputOffset), last(e.outputOffset)
 
-	device := int64(e.plan.ArenaBytes()) + e.scratch.bytes + e.b.tableBytes(e.program, e.plan, e.launches)
+	arena := int64(e.plan.ArenaBytes())
+	device := e.store.missing(arena, e.scratch.bytes) + e.b.tableBytes(e.program, e.plan, e.launches)
 	if e.inPlace { // the slots are in the same memory
 		device += numSlots * (inputs + outputs)
 	} else {
@@ -164,15 +165,16 @@ func (e *Executable) allocate() error {
 	if err := e.checkLargest(); err != nil {
 		return err
 	}
-	pieces := func(to *space, what string, size int64) {
-		to.segment = int(m.largest)
-		for ; size > 0; size -= int64(m.largest) {
-			to.parts = append(to.parts, allocation{})
-			take(&to.parts[len(to.parts)-1], what, onDevice, min(size, int64(m.largest)))
+	join := func(to **sharedSpace, shared **sharedSpace, what string, size int64) {
+		if err != nil {
+			return
 		}
+		var made int64
+		*to, made, err = e.store.join(shared, size, func() (space, error) { return m.pieces("the "+what+" of program "+name, size) })
+		e.made += made
 	}
-	pieces(&e.arena, "arena", int64(e.plan.ArenaBytes()))
-	pieces(&e.scratchSpace, "scratch memory", e.scratch.bytes)
+	join(&e.arena, &e.store.arena, "arena", arena)
+	join(&e.scratchSpace, &e.store.scratch, "scratch memory", e.scratch.bytes)
 	if !e.inPlace {
 		take(&e.inputs, "inputs", onDevice, inputs)
 	}
@@ -190,6 +192,20 @@ func (e *Executable) allocate() error {
 type space struct {
 	parts   []allocation
 	segment int
+}
+
+// pieces allocates a space.
+func (m *memoryPool) pieces(what string, size int64) (space, error) {
+	s := space{segment: int(m.largest)}
+	for ; size > 0; size -= int64(m.largest) {
+		part, err := m.allocate(what, onDevice, min(size, int64(m.largest)))
+		if err != nil {
+			s.free()
+			return space{}, err
+		}
+		s.parts = append(s.parts, part)
+	}
+	return s, nil
 }
 
 // part is a range that lies in one of the allocations.

@@ -35,10 +35,11 @@ type Executable struct {
 	closed   bool
 	err      error // of recording anew: nothing can run after it
 
-	arena        space
-	tables       allocation // of launches that stand for many
+	arena        *sharedSpace // nil if nothing is in it
+	tables       allocation   // of launches that stand for many
 	scratch      scratch
-	scratchSpace space
+	scratchSpace *sharedSpace
+	made         int64      // bytes of both that no other executable had
 	inputs       allocation // on the device, if the kernels do not read the slots' inputs in place
 	inPlace      bool
 	inputOffset  []int64 // in a slot's inputs, and the end
@@ -254,7 +255,7 @@ func (e *Executable) Fetch(t backend.Ticket, output string, dst []byte) error {
 // DeviceBytes is the arena, the kernels' scratch memory, the tables of launches that stand for many, and the inputs where they have a place of their own on the
 // device.
 func (e *Executable) DeviceBytes() int64 {
-	return e.arena.bytes() + e.scratchSpace.bytes() + int64(e.tables.size) + int64(e.inputs.size)
+	return e.made + int64(e.tables.size) + int64(e.inputs.size)
 }
 
 // Kernels names, for each node, the kernels that it runs.
@@ -309,9 +310,9 @@ func (e *Executable) Close() error {
 	if e.pool != vk.NullDescriptorPool {
 		vk.DestroyDescriptorPool(e.b.dev.Handle, e.pool, nil)
 	}
-	e.arena.free()
+	e.store.leave(&e.store.arena, e.arena)
 	e.tables.free()
-	e.scratchSpace.free()
+	e.store.leave(&e.store.scratch, e.scratchSpace)
 	e.inputs.free()
 	e.b.disown(e.handle)
 	return e.b.said(errors.Join(append(errs, e.store.use(-1))...))

@@ -26,6 +26,8 @@ type Store struct {
 	mu     sync.Mutex
 	closed bool
 	users  int // executables that are open
+
+	arena, scratch *sharedSpace // of the executables that were compiled last
 }
 
 type place struct {
