@@ -53,11 +53,10 @@ func orMissing(f figure, why string) figure {
 }
 
 // sections are all figures of the page in their order.
-func sections(all []*variant) []section {
-	sweep := sweepFigure(all)
+func sections(all []*variant, sweeps []*sweep) []section {
 	return []section{
 		{"loss", "Loss", "", []figure{trainingFigure(all), endFigure(all), gradNormFigure(all)}},
-		{"rates", "Learning rates", "", []figure{sweep}},
+		{"rates", "Learning rates", "", []figure{sweepFigure(sweeps)}},
 		{"stream", "The residual stream", "", []figure{varianceDepthFigure(all), varianceStepFigure(all), varianceHeatFigure(all), moduleFigure(all), angleFigure(all)}},
 		{"gradients", "Gradients", "", []figure{gradHeatFigure(all), gradDepthFigure(all), lastGradFigure(all), gradKindFigure(all), boundFigure(all)}},
 		{"activations", "Activations against float16", "", []figure{activationFigure(all), activationDepthFigure(all), topFigure(all)}},

@@ -29,7 +29,7 @@ var PaperTable = []PaperRow{
 // PaperCaveats say what may be compared with the table, and what may not.
 var PaperCaveats = []string{
 	"May be compared: the order of the placements within one block, theirs and ours, for within a block data, sizes, steps and settings are the same; and whether a difference is large against the spread over the seeds.",
-	"May not be compared: a loss of ours with one of theirs. Theirs are of 0.4 to 3.2 billion parameters trained on 30.2 billion tokens, and on C4; a loss per token depends on the text and on the tokenizer, and a difference of placements on the size, the steps and the learning rate. " +
+	"May not be compared: a loss of ours with one of theirs. Theirs are of models with 0.4 to 3.2 billion parameters after 30.2 billion tokens, measured on C4; a loss per token depends on the text and on the tokenizer, and a difference of placements on the size, the steps and the learning rate. " +
 		"The same order here says that the effect is there at this size, another that it is not seen here; neither says that the paper is right or wrong.",
 	"Their losses and accuracies are means of five seeds with a spread whose divisor they do not state; ours have the sample standard deviation (divisor n - 1) over the seeds that did not diverge.",
 }

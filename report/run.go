@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vktrain/vktrain/experiment"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -30,7 +31,7 @@ type Run struct {
 // ErrNoRun is in the chain of errors about folders that hold no run.
 var ErrNoRun = errors.New("there is no run")
 
-// Read reads the runs of folders, as [ReadRuns], for a report whose title is the folders' names.
+// Read reads the runs of folders, as [ReadRuns], for a report whose title is the folders' names, or the name of the experiment that the only folder is of.
 func Read(folders ...string) (Report, error) {
 	var r Report
 	var names []string
@@ -39,7 +40,24 @@ func Read(folders ...string) (Report, error) {
 		if err != nil {
 			return Report{}, err
 		}
-		r.Runs = append(r.Runs, runs...)
+		results, err := readResults(dir)
+		if err != nil {
+			return Report{}, err
+		}
+		if results != nil {
+			var others int
+			if runs, others = apply(results, runs); others > 0 {
+				r.Notes = append(r.Notes, fmt.Sprintf("%d runs in %s are not in its %s, and are left out.", others, dir, experiment.ResultsFile))
+			}
+			if len(folders) == 1 {
+				r.Results, r.Question = results, results.Question
+			}
+		}
+		cost, err := readCost(dir)
+		if err != nil {
+			return Report{}, err
+		}
+		r.Runs, r.Cost = append(r.Runs, runs...), append(r.Cost, cost...)
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs
 		}
@@ -50,6 +68,9 @@ func Read(folders ...string) (Report, error) {
 		names = append(names[:most], fmt.Sprintf("%d more", n-most))
 	}
 	r.Title = strings.Join(names, ", ")
+	if r.Results != nil {
+		r.Title = r.Results.Name
+	}
 	return r, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vktrain/vktrain/experiment"
 	"github.com/vktrain/vktrain/internal/chart"
 )
 
@@ -13,14 +14,15 @@ import (
 type sweep struct {
 	name     string
 	style    chart.Style
-	variants []*variant // in the order of their rates
+	variants []*variant          // in the order of their rates
+	row      *experiment.RateRow // what the experiment says of it; nil without one
 }
 
 // leastRates is how many learning rates make a curve.
 const leastRates = 3
 
 // sweepsOf finds the variants that differ in nothing but the learning rate, where there are enough of them.
-func sweepsOf(all []*variant) []*sweep {
+func sweepsOf(all []*variant, results *experiment.Results) []*sweep {
 	var list []*sweep
 	byRest := map[string]*sweep{}
 	for _, v := range all {
@@ -40,7 +42,11 @@ func sweepsOf(all []*variant) []*sweep {
 		slices.SortFunc(s.variants, func(a, b *variant) int {
 			return int(math.Copysign(1, a.runs[0].Config.LR-b.runs[0].Config.LR))
 		})
-		s.name = withoutRate(s.variants[0])
+		if s.row = rateRow(results, s.variants[0]); s.row != nil {
+			s.name = s.row.ID
+		} else {
+			s.name = withoutRate(s.variants[0])
+		}
 		s.style = chart.StyleOf(i)
 		if p := slices.Index(placements, s.variants[0].runs[0].Config.Model.Placement); distinctPlacements(list) {
 			s.style = chart.StyleOf(max(p, 0))
@@ -73,14 +79,11 @@ func restOf(r *Run) string {
 	return strings.Join(parts, "\n")
 }
 
-// withoutRate is a variant's name without the part that gives the rate.
+// withoutRate is a variant's name, as nameVariants gives it, without the part that gives the rate.
 func withoutRate(v *variant) string {
-	lr := fmt.Sprintf("%g", v.runs[0].Config.LR)
 	var kept []string
-	for _, part := range strings.FieldsFunc(v.name, func(r rune) bool {
-		return r == ',' || r == '_' && strings.Contains(v.name, "lr=") && !strings.Contains(v.name, ", ")
-	}) {
-		if part = strings.TrimSpace(part); !strings.HasPrefix(part, "lr=") && part != lr {
+	for _, part := range strings.Split(v.name, ", ") {
+		if !strings.HasPrefix(part, "lr=") {
 			kept = append(kept, part)
 		}
 	}
@@ -91,8 +94,8 @@ func withoutRate(v *variant) string {
 }
 
 // shadeSweeps gives the variants of a sweep the sweep's colour, the darker the higher the rate.
-func shadeSweeps(all []*variant) {
-	for _, s := range sweepsOf(all) {
+func shadeSweeps(sweeps []*sweep) {
+	for _, s := range sweeps {
 		for i, v := range s.variants {
 			v.style = s.style.Shade(2*float64(i)/float64(len(s.variants)-1) - 1)
 		}
@@ -115,64 +118,84 @@ func outcome(r *Run) (loss, initial float64, ok bool) {
 	return loss, initial, finite(initial)
 }
 
-// sensitivity is the mean over the rates of min(loss, loss at initialisation) - the best loss (Wortsman et al. 2023), a rate's loss being the mean over
-// its seeds.
+// rate is a learning rate's loss over the seeds.
+type rate struct {
+	lr, loss, low, high float64
+	diverged            int
+	initial             float64 // of a run that diverged
+}
+
+// rates are the points of the curve: the experiment's where there is one.
+func (s *sweep) rates() []rate {
+	var all []rate
+	if s.row != nil {
+		for _, c := range s.row.Cells {
+			r := rate{lr: c.Rate, loss: math.NaN(), low: math.NaN(), high: math.NaN(), diverged: c.Diverged}
+			if c.Loss != nil {
+				r.loss, r.low, r.high, r.initial = c.Loss.Mean, c.Loss.Min, c.Loss.Max, c.Loss.Max
+			}
+			all = append(all, r)
+		}
+		return all
+	}
+	for _, v := range s.variants {
+		r := rate{lr: v.runs[0].Config.LR, loss: math.NaN(), low: math.NaN(), high: math.NaN()}
+		var list []float64
+		for _, run := range v.runs {
+			loss, initial, ok := outcome(run)
+			if !ok {
+				continue
+			}
+			list = append(list, loss)
+			if run.state() == stateDiverged {
+				r.diverged, r.initial = r.diverged+1, initial
+			}
+		}
+		if len(list) > 0 {
+			r.loss, r.low, r.high = mean(list), slices.Min(list), slices.Max(list)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// sensitivity is the mean over the rates of min(loss, loss at initialisation) - the best loss (Wortsman et al. 2023): the experiment's, which takes it by seed,
+// or else of the losses' means over seeds.
 func (s *sweep) sensitivity() (sensitivity, best, bestRate float64, ok bool) {
 	var losses []float64
 	best = math.Inf(1)
-	for _, v := range s.variants {
-		var list []float64
-		for _, r := range v.runs {
-			if loss, _, ok := outcome(r); ok {
-				list = append(list, loss)
-			}
-		}
-		if len(list) == 0 {
-			return 0, 0, 0, false
-		}
-		loss := mean(list)
-		losses = append(losses, loss)
-		if loss < best {
-			best, bestRate = loss, v.runs[0].Config.LR
+	for _, r := range s.rates() {
+		if losses = append(losses, r.loss); r.loss < best {
+			best, bestRate = r.loss, r.lr
 		}
 	}
-	return mean(losses) - best, best, bestRate, true
+	if s.row != nil && s.row.Sensitivity != nil && s.row.Best != nil {
+		return s.row.Sensitivity.Mean, s.row.Best.Mean, bestRate, true
+	}
+	sensitivity = mean(losses) - best
+	return sensitivity, best, bestRate, finite(sensitivity)
 }
 
-func sweepFigure(all []*variant) figure {
+func sweepFigure(sweeps []*sweep) figure {
 	f := figure{name: "lr-sweep", title: "Final loss against the learning rate",
-		text: "The validation loss after the last step, or the training loss at initialisation where a run diverged or ended above it. Sensitivity is the mean over the rates of min(loss, loss at initialisation) less the best loss " +
-			"(Wortsman et al. 2023); it says little of a variant that trains nowhere, so that the best loss stands beside it."}
+		text: "The validation loss after the last step, or the loss at initialisation where a run diverged (a cross) or ended above it; lines are means over the seeds. Sensitivity is the mean over the rates of " +
+			"min(loss, loss at initialisation) less the best loss (Wortsman et al. 2023); it says little of a variant that trains nowhere, so that the best loss stands beside it."}
 	var lines, crosses []chart.Line
-	for _, s := range sweepsOf(all) {
-		line := chart.Line{Key: s.name, Style: s.style, Points: true}
+	for _, s := range sweeps {
+		line := chart.Line{Name: s.name, Key: s.name, Style: s.style, Points: true}
 		several := false
-		for _, v := range s.variants {
-			var list []float64
-			x := v.runs[0].Config.LR
-			for _, r := range v.runs {
-				loss, _, ok := outcome(r)
-				if !ok {
-					continue
-				}
-				list = append(list, loss)
-				if r.state() == stateDiverged {
-					crosses = append(crosses, chart.Line{Key: s.name + ", diverged", Style: s.style, X: []float64{x}, Y: []float64{loss}, End: chart.SignDiverged})
-				}
+		for _, r := range s.rates() {
+			line.X, line.Y, line.Low, line.High = append(line.X, r.lr), append(line.Y, r.loss), append(line.Low, r.low), append(line.High, r.high)
+			several = several || r.low < r.high
+			if r.diverged > 0 {
+				crosses = append(crosses, chart.Line{Key: s.name + ", diverged", Style: s.style, X: []float64{r.lr}, Y: []float64{r.initial}, End: chart.SignDiverged})
 			}
-			if len(list) == 0 {
-				list = []float64{math.NaN()}
-			}
-			several = several || len(list) > 1
-			line.X, line.Y = append(line.X, x), append(line.Y, mean(list))
-			line.Low, line.High = append(line.Low, slices.Min(list)), append(line.High, slices.Max(list))
 		}
 		if !several {
 			line.Low, line.High = nil, nil
 		}
-		line.Name = s.name
-		if sens, best, rate, ok := s.sensitivity(); ok {
-			line.Name += fmt.Sprintf(": sensitivity %.3f, best loss %.3f at %s", sens, best, chart.Short(rate))
+		if sens, best, lr, ok := s.sensitivity(); ok {
+			line.Name += fmt.Sprintf(": sensitivity %.3f, best loss %.3f at %s", sens, best, chart.Short(lr))
 		}
 		lines = append(lines, line)
 	}

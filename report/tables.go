@@ -190,7 +190,7 @@ func sizesNote(all []*variant) string {
 func costTable(all []*variant) table {
 	t := table{Head: heads("variant", "parameters", "ms a step", "against the first", "tokens/s", "train FLOPs a token", "GFLOP/s of the model", "time of a run (s)"),
 		Note: "Medians over the last half of a run's steps, then the mean ± sample standard deviation over the runs. Time is this machine's while it did whatever else it did: runs side by side slow each other down. " +
-			"Compare devices and placements with vktrain bench step. FLOPs count matrix products only: 6 for each weight, 12 N T H h for attention (Chowdhery et al. 2022); norms are in the time, not in them."}
+			"Compare devices and placements with vktrain bench step. FLOPs count matrix products only: 6 for each weight, 6 N T H h for causal attention (Chowdhery et al. 2022); norms are in the time, not in them."}
 	first := math.NaN()
 	for _, v := range all {
 		var ms, rate, flops, seconds []float64
@@ -203,7 +203,7 @@ func costTable(all []*variant) table {
 			rate = append(rate, speed)
 			ms = append(ms, 1000*float64(r.Config.TokensPerStep())/speed)
 			if v.params() > 0 {
-				perToken = r.Config.Model.FLOPsPerToken(r.Config.SeqLen)
+				perToken = r.Config.Model.CausalFLOPsPerToken(r.Config.SeqLen)
 				flops = append(flops, perToken*speed/1e9)
 			}
 			if r.state() == stateFinished {
@@ -245,15 +245,18 @@ func (r *Run) speed() float64 {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// ratesTable has the sensitivity of each sweep.
-func ratesTable(all []*variant) (t table, ok bool) {
-	t = table{Head: heads("variant", "rates", "sensitivity (nats/token)", "best loss (nats/token)", "at learning rate")}
-	for _, s := range sweepsOf(all) {
+// ratesTable has the sensitivity of each sweep; nil where there is none.
+func ratesTable(sweeps []*sweep) *table {
+	if len(sweeps) == 0 {
+		return nil
+	}
+	t := &table{Head: heads("variant", "rates", "sensitivity (nats/token)", "best loss (nats/token)", "at learning rate")}
+	for _, s := range sweeps {
 		sens, best, rate, known := s.sensitivity()
 		if !known {
 			sens, best, rate = math.NaN(), math.NaN(), math.NaN()
 		}
 		t.Rows = append(t.Rows, []cell{{Text: s.name, Color: s.style.Hex()}, {Text: fmt.Sprint(len(s.variants)), Number: true}, digits("%.4f", sens), digits("%.4f", best), {Text: chart.Short(rate), Number: true}})
 	}
-	return t, len(t.Rows) > 0
+	return t
 }

@@ -8,9 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/vktrain/vktrain/bench"
 	"github.com/vktrain/vktrain/checkpoint"
+	"github.com/vktrain/vktrain/experiment"
 )
 
 // Names of what a report writes.
@@ -24,9 +27,12 @@ type Report struct {
 	Title    string
 	Question string // may be empty
 	Runs     []Run
+	Results  *experiment.Results // of the experiment that the runs are of; nil: of none
+	Cost     []bench.Step        // what steps of models took by themselves; may be empty
+	Notes    []string            // what a reader must know
 }
 
-// scalarDepth and scalarGain are of the scalar model where no run tells a depth.
+// scalarDepth and scalarGain are what the scalar model shows first: deep enough for the contrast.
 const (
 	scalarDepth = 24
 	scalarGain  = 0.5
@@ -40,6 +46,8 @@ var pageTemplate = template.Must(template.Must(template.New("page").Parse(scalar
 // pageData is what page.html takes.
 type pageData struct {
 	Title, Question, Criterion string
+	Results                    *table // the experiment's; nil: there is none
+	ResultsNotes               []string
 	Variants, Runs             table
 	Sections                   []pageSection
 	Rates                      *table
@@ -47,6 +55,7 @@ type pageData struct {
 	PaperCaveats               []string
 	Sizes                      string
 	Cost                       table
+	Bench                      *table // of CostFile; nil: there is none
 	Scalar                     scalarData
 	Warnings                   []string
 }
@@ -54,6 +63,13 @@ type pageData struct {
 type pageSection struct {
 	ID, Title string
 	Figures   []pageFigure
+	Missing   []missing // figures that are not there
+}
+
+// missing is a reason, and the titles of the figures that are not there for it.
+type missing struct {
+	Why    string
+	Titles []string
 }
 
 type pageFigure struct {
@@ -78,7 +94,7 @@ func (r Report) Write(dir string) (w Written, err error) {
 	if err := os.MkdirAll(figures, 0o777); err != nil {
 		return w, fmt.Errorf("the report's folder can't be made: %w", err)
 	}
-	data, err := r.data(func(name string, content []byte) error { return writeFile(filepath.Join(figures, name), content) })
+	data, err := r.data(&w, func(name string, content []byte) error { return writeFile(filepath.Join(figures, name), content) })
 	if err != nil {
 		return w, err
 	}
@@ -87,15 +103,6 @@ func (r Report) Write(dir string) (w Written, err error) {
 		return w, err
 	}
 	w.Page, w.Variants = filepath.Join(dir, PageFile), len(data.Variants.Rows)
-	for _, s := range data.Sections {
-		for _, f := range s.Figures {
-			if f.Missing != "" {
-				w.Missing = append(w.Missing, f.Name)
-			} else {
-				w.Figures++
-			}
-		}
-	}
 	return w, writeFile(w.Page, out.Bytes())
 }
 
@@ -106,29 +113,48 @@ func writeFile(path string, data []byte) error {
 	})
 }
 
-// data makes the page's contents, and hands each figure's files to save.
-func (r Report) data(save func(name string, content []byte) error) (pageData, error) {
+// data makes the page's contents, hands each figure's files to save, and counts them in w.
+func (r Report) data(w *Written, save func(name string, content []byte) error) (pageData, error) {
 	runs := append([]Run(nil), r.Runs...)
 	nameVariants(runs)
 	all := variantsOf(runs)
-	shadeSweeps(all)
+	sweeps := sweepsOf(all, r.Results)
+	shadeSweeps(sweeps)
 	d := pageData{Title: r.Title, Question: r.Question, Criterion: Criterion, Variants: variantTable(all), Runs: runTable(all), Paper: paperTable(all), PaperCaveats: PaperCaveats,
-		Sizes: sizesNote(all), Cost: costTable(all), Warnings: warnings(all)}
-	if t, ok := ratesTable(all); ok {
-		d.Rates = &t
+		Sizes: sizesNote(all), Cost: costTable(all), Warnings: append(slices.Clone(r.Notes), warnings(all)...), Rates: ratesTable(sweeps)}
+	if len(r.Cost) > 0 {
+		d.Bench = benchTable(r.Cost)
+	}
+	if r.Results != nil {
+		d.Criterion, d.Results, d.ResultsNotes = r.Results.Criterion, resultsTable(r.Results, all), r.Results.Notes
+		if r.Results.Sensitivity != nil && len(sweeps) > 0 {
+			rates := tableOf(r.Results.RateTable())
+			rates.Note = r.Results.Sensitivity.Text
+			d.Rates = &rates
+		}
 	}
 	var err error
-	if d.Scalar, err = scalarSection(depthOf(all), scalarGain); err != nil {
+	if d.Scalar, err = scalarSection(scalarDepth, scalarGain); err != nil {
 		return d, err
 	}
-	for _, s := range sections(all) {
+	for _, s := range sections(all, sweeps) {
 		section := pageSection{ID: s.id, Title: s.title}
 		for _, f := range s.figures {
 			made, err := f.make(save)
 			if err != nil {
 				return d, fmt.Errorf("figure %s: %w", f.name, err)
 			}
-			section.Figures = append(section.Figures, made)
+			if made.Missing == "" {
+				section.Figures = append(section.Figures, made)
+				w.Figures++
+				continue
+			}
+			w.Missing = append(w.Missing, made.Name)
+			if n := len(section.Missing); n == 0 || section.Missing[n-1].Why != made.Missing {
+				section.Missing = append(section.Missing, missing{Why: made.Missing})
+			}
+			last := &section.Missing[len(section.Missing)-1]
+			last.Titles = append(last.Titles, made.Title)
 		}
 		d.Sections = append(d.Sections, section)
 	}
@@ -169,22 +195,6 @@ func inline(svg []byte, title string) template.HTML {
 	box = box[:strings.IndexByte(box[len(`viewBox="`):], '"')+len(`viewBox="`)+1]
 	return template.HTML(fmt.Sprintf("<svg %s role=\"img\" aria-label=\"%s\" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\">%s", box,
 		template.HTMLEscapeString(title), s[end+1:]))
-}
-
-// depthOf is the depth of the scalar model: that of the deepest run.
-func depthOf(all []*variant) int {
-	depth := 0
-	for _, v := range all {
-		for _, r := range v.runs {
-			if r.Config != nil {
-				depth = max(depth, r.Config.Model.NLayers)
-			}
-		}
-	}
-	if depth == 0 || depth > MaxScalarDepth {
-		return scalarDepth
-	}
-	return depth
 }
 
 // warnings are what a reader has to know before the figures.

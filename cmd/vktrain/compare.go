@@ -14,6 +14,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/experiment"
+	"github.com/vktrain/vktrain/report"
 	"github.com/vktrain/vktrain/train"
 	"github.com/vktrain/vktrain/train/device"
 )
@@ -79,7 +80,7 @@ many runs diverged. An EXPERIMENT.yaml:
   metrics: [val_loss, bits_per_byte, spikes]
 
 Each run has its folder in DIR/runs. Runs that are finished are kept: after Ctrl-C or a crash the same command goes on, and the table has the same
-bits as without. DIR gets results.json, table.md, table.csv and runs.csv.`,
+bits as without. DIR gets results.json, table.md, table.csv and runs.csv, and report.html with the figures (see vktrain report).`,
 		Args: arguments(1, 1, "one EXPERIMENT.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
 			e, err := experiment.Read(args[0])
@@ -163,8 +164,16 @@ func (f *compareFlags) train(ctx context.Context, m *experiment.Matrix, o experi
 	if err := f.print(out, results); err != nil {
 		return err
 	}
+	r, err := report.Read(o.Out)
+	if err != nil {
+		return fmt.Errorf("the report can't be drawn: %w", err)
+	}
+	written, err := r.Write(o.Out)
+	if err != nil {
+		return fmt.Errorf("the report can't be drawn: %w", err)
+	}
 	if f.format == formatText {
-		fmt.Fprintf(out, "\n%s has %s, the tables and the runs.\n", o.Out, experiment.ResultsFile)
+		fmt.Fprintf(out, "\n%s has %s, the tables and the runs; %s shows them.\n", o.Out, experiment.ResultsFile, written.Page)
 	}
 	return nil
 }
