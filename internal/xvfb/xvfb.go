@@ -48,7 +48,7 @@ func Start(width, height int) (*Server, error) {
 	}
 	number, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("Xvfb does not start: %w", err), s.Close())
+		return nil, errors.Join(fmt.Errorf("the X server does not start: %w", err), s.Close())
 	}
 	s.Display = ":" + strings.TrimSpace(number)
 	return s, nil

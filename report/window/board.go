@@ -110,13 +110,6 @@ func (b *Board) change(f func(*picture)) {
 	b.news++
 }
 
-// version counts the changes.
-func (b *Board) version() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.news
-}
-
 // copy gives what is to be drawn, which later changes leave alone: what a column or profile holds is never changed.
 func (b *Board) copy() (picture, int) {
 	b.mu.Lock()

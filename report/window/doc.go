@@ -19,5 +19,5 @@
 //
 // # The end
 //
-// Closing the window lets a paused run go on, and does not end it unless Options.Closed does. The window outlives its run, until it is closed.
+// Closing the window lets a paused run go on, and does not end it unless Options.Closed does. The window outlives its run, until it is closed. A display server that ends takes the whole program with it, as X does with all its clients.
 package window

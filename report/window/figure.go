@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"math"
 
+	weight "golang.org/x/image/font"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
@@ -16,8 +17,11 @@ import (
 	"github.com/vktrain/vktrain/internal/chart"
 )
 
-// keys are what the picture's last line tells of, with what closing the window does.
-const keys = "Space: pause or continue     S: one step     P: save this picture     C: save a checkpoint     closing the window "
+// Lines of help. The first ends with what closing the window does.
+const (
+	keys     = "Space: pause or continue     S: one step     P: save this picture     C: save a checkpoint     closing the window "
+	keysOver = "P: save this picture"
+)
 
 // Draw gives a picture of the board, of so many pixels, with dpi of them an inch of text and lines.
 func (b *Board) Draw(width, height int, dpi float64) *image.RGBA {
@@ -60,7 +64,9 @@ func (p *picture) part(c draw.Canvas, f chart.Figure) {
 		}
 		words = err.Error()
 	}
-	c.FillText(textStyle(12, black), vg.Point{X: c.Min.X + 10, Y: c.Max.Y - 17}, f.Title)
+	title := textStyle(12, black)
+	title.Font.Weight = weight.WeightBold
+	c.FillText(title, vg.Point{X: c.Min.X + 10, Y: c.Max.Y - 17}, f.Title)
 	style := textStyle(10, grey)
 	style.XAlign = text.XCenter
 	c.FillText(style, c.Center(), words)
@@ -77,16 +83,24 @@ func (p *picture) words(c draw.Canvas, line vg.Length) {
 	c.FillText(textStyle(10, black), vg.Point{X: left, Y: c.Max.Y - line}, p.headline())
 	c.FillText(state, vg.Point{X: right, Y: c.Max.Y - line}, p.state())
 	c.FillText(textStyle(9, grey), vg.Point{X: left, Y: c.Max.Y - 2*line + 2}, p.note)
-	c.FillText(textStyle(9, grey), vg.Point{X: left, Y: c.Min.Y + 5}, keys+p.closing)
+	help := keys + p.closing
+	if p.over {
+		help = keysOver
+	}
+	c.FillText(textStyle(9, grey), vg.Point{X: left, Y: c.Min.Y + 5}, help)
 }
 
 func (p *picture) losses() chart.Figure {
 	training := lineOf("training", 0, p.training.kept)
 	training.Style.Thin = true
-	validation := lineOf("validation", 1, p.validation.kept)
-	validation.Points = len(validation.X) < 100
+	lines := []chart.Line{training}
+	if p.evaluated {
+		validation := lineOf("validation", 1, p.validation.kept)
+		validation.Points = len(validation.X) < 100
+		lines = append(lines, validation)
+	}
 	return chart.Figure{Title: "Loss", Panels: []chart.Panel{{
-		X: chart.Axis{Label: "step", Whole: true}, Y: chart.Axis{Label: "nats per token"}, Lines: []chart.Line{training, validation},
+		X: chart.Axis{Label: "step", Whole: true}, Y: chart.Axis{Label: "nats per token"}, Lines: lines,
 	}}}
 }
 

@@ -164,6 +164,13 @@ func (l *display) key(key glfw.Key, a glfw.Action) {
 	}
 }
 
+// version counts the changes.
+func (b *Board) version() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.news
+}
+
 // patience is how long the loop waits for an event before it looks for news.
 const patience = 100 * time.Millisecond
 
