@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -424,4 +425,31 @@ func TestTheBoundIsReachedByOneToken(t *testing.T) {
 		}
 		require.True(t, math.IsNaN(float64(got.Layers[0].Logits.OneHot)), "no row has more than one key")
 	}
+}
+
+// Which steps are diagnosed changes nothing else of a run, and their lines of metrics.jsonl are read as they were written.
+func TestARunIsDiagnosed(t *testing.T) {
+	plain, _, _ := trainAll(t, smallRun(t, "diagnostics_every=0"))
+	for every, want := range map[string][]int{"0": nil, "4": {1, 4, 6}, "-1": {1, 6}, "1": {1, 2, 3, 4, 5, 6}} {
+		all, _, _ := trainAll(t, smallRun(t, "diagnostics_every="+every))
+		var lines bytes.Buffer
+		for _, m := range all {
+			require.NoError(t, WriteMetrics(&lines, m))
+		}
+		read, err := ReadMetrics(&lines)
+		require.NoError(t, err)
+		var steps []int
+		for i, m := range all {
+			require.Equal(t, m.Diagnosis, read[i].Diagnosis)
+			if m.Diagnosis != nil {
+				steps = append(steps, m.Step)
+				require.Positive(t, m.Diagnosis.Bound.Bound)
+			}
+			m.Diagnosis = nil
+			require.Equal(t, plain[i], m)
+		}
+		require.Equal(t, want, steps, every)
+	}
+	_, err := Load([]Assignment{{Key: "diagnostics_every", Value: "2000000000"}})
+	require.ErrorContains(t, err, "diagnostics_every: 2000000000 is too large")
 }
