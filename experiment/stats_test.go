@@ -180,7 +180,11 @@ func TestSensitivity(t *testing.T) {
 	require.NotContains(t, none1e1.Figures, "val_loss", "a diverged run is in no mean")
 	require.Contains(t, res.Markdown(), "3 of 18 runs diverged")
 	require.Contains(t, res.Markdown(), "none_lr=1e-1_s2 diverged: the loss is NaN at step 3.")
-	require.Contains(t, res.RunsCSV(), "none_lr=1e-1_s2,none_lr=1e-1,none,1e-1,2,the loss is NaN at step 3,")
+	for i := range res.Runs {
+		res.Runs[i].Diverged = "so"
+	}
+	require.Equal(t, "runs.csv has the other 8 that diverged.", res.lines()[len(res.lines())-1])
+	require.Contains(t, m.Summarize(runs).RunsCSV(), "none_lr=1e-1_s2,none_lr=1e-1,none,1e-1,2,the loss is NaN at step 3,")
 	_, zero := sensitivityOf([]float64{3, 3})
 	require.Zero(t, zero, "a model that never learns")
 }

@@ -211,6 +211,9 @@ func bestRates(row RateRow) string {
 	return strings.Join(words, ", ")
 }
 
+// mostDiverged is how many diverged runs stand below a table with their reasons.
+const mostDiverged = 10
+
 // lines are what stands below the tables.
 func (r *Results) lines() []string {
 	var lines []string
@@ -222,10 +225,17 @@ func (r *Results) lines() []string {
 		lines = append(lines, "Δ: less the same with "+strings.Join(with, ", ")+".")
 	}
 	lines = append(lines, r.Notes...)
+	diverged := 0
 	for _, run := range r.Runs {
-		if run.Diverged != "" {
+		if run.Diverged == "" {
+			continue
+		}
+		if diverged++; diverged <= mostDiverged {
 			lines = append(lines, fmt.Sprintf("%s diverged: %s.", run.ID, run.Diverged))
 		}
+	}
+	if more := diverged - mostDiverged; more > 0 {
+		lines = append(lines, fmt.Sprintf("%s has the other %d that diverged.", RunsTableFile, more))
 	}
 	return lines
 }

@@ -17,11 +17,15 @@ type matrixProgress struct {
 	began           time.Time
 }
 
+// matrixLineEvery is the least time between plain lines about runs that are not finished.
+const matrixLineEvery = 30 * time.Second
+
 // barSteps is how finely the bar of many runs is divided.
 const barSteps = 1000
 
 func newMatrixProgress(out io.Writer, m *experiment.Matrix) *matrixProgress {
 	p := &matrixProgress{all: len(m.Runs), part: map[string]float64{}, began: time.Now()}
+	p.shown = p.began
 	p.out = out
 	p.bar = newBar(out, barSteps)
 	for _, r := range m.Runs {
@@ -80,9 +84,14 @@ func (p *matrixProgress) left() time.Duration {
 func (p *matrixProgress) draw(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	text = fmt.Sprintf("%d/%d runs, %s left  %s", p.done, p.all, p.left(), text)
 	if p.bar == nil {
+		if now := time.Now(); now.Sub(p.shown) >= matrixLineEvery {
+			fmt.Fprintln(p.out, text)
+			p.shown = now
+		}
 		return
 	}
-	p.bar.Describe(fmt.Sprintf("%d/%d runs, %s left  %s", p.done, p.all, p.left(), text))
+	p.bar.Describe(shorten(text, textColumns-1))
 	_ = p.bar.Set(int(barSteps * p.share())) // drawing is a courtesy
 }
