@@ -21,7 +21,7 @@ type Options struct {
 	Jobs    int      // runs side by side on the CPU, which share its threads; 0: 1
 	Threads int      // of the CPU, in all; 0: its default
 	Replace bool     // train runs again whose settings have changed, instead of refusing
-	// Open opens a device; nil: device.Open.
+	// Open opens a device; nil: device.Open. Workers call it at the same time.
 	Open func(name string, threads int) (backend.Backend, error)
 	// Watch is told what happens, one event at a time; nil: nobody is.
 	Watch func(Event)
