@@ -239,7 +239,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		want   string
 	}{
 		{[]string{"tarin"}, 2, `unknown command "tarin": did you mean train?`},
-		{[]string{"frobnicate"}, 2, `unknown command "frobnicate": there are bench, conformance, devices, `},
+		{[]string{"frobnicate"}, 2, `unknown command "frobnicate": there are bench, compare, conformance, devices, `},
 		{[]string{"train", "--stpes", "5"}, 2, `unknown flag --stpes: did you mean --steps?`},
 		{[]string{"train", "--frobnicate"}, 2, `unknown flag --frobnicate: see vktrain train --help`},
 		{[]string{"train", "-x"}, 2, `unknown flag -x: see vktrain train --help`},
