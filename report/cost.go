@@ -38,7 +38,9 @@ func readCost(dir string) ([]bench.Step, error) {
 	return steps, nil
 }
 
-func mebibytes(n int64) cell { return cell{Text: fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)), Number: true} }
+func mebibytes(n int64) cell {
+	return cell{Text: fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)), Number: true}
+}
 
 // benchTable has a row for each model.
 func benchTable(steps []bench.Step) *table {

@@ -33,7 +33,7 @@ var (
 // float16Limit is the largest number of float16.
 var float16Limit = chart.Level{Name: "65,504: float16 ends", At: 65504}
 
-const noDiagnosis = "No run has a diagnosed step: set diagnose_every in the config, and train again."
+const noDiagnosis = "No run has a diagnosed step: set diagnostics_every in the config, and train again."
 
 // panels draws one panel for each of several things of the same axes.
 func panel(title string, x, y chart.Axis, lines []chart.Line, levels ...chart.Level) chart.Panel {

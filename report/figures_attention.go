@@ -112,7 +112,7 @@ func attentionFigure(all []*variant) figure {
 }
 
 func attentionDepthFigure(all []*variant) figure {
-	f := figure{name: "attention-depth", title: "Attention over depth", text: "Of each layer, " + pickLast.title(all) + "."}
+	f := figure{name: "attention-depth", title: "Attention over depth", text: "Of each layer, in the last diagnosed step."}
 	for _, p := range attentionParts {
 		f.chart.Panels = append(f.chart.Panels, panel(p.title, layerAxis, p.axis, curves(all, 1, byLayer(pickLast, func(l *train.LayerDiagnosis) (float64, bool) { return number(p.of(l.Logits)) }))))
 	}

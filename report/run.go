@@ -47,7 +47,7 @@ func Read(folders ...string) (Report, error) {
 		if results != nil {
 			var others int
 			if runs, others = apply(results, runs); others > 0 {
-				r.Notes = append(r.Notes, fmt.Sprintf("%d runs in %s are not in its %s, and are left out.", others, dir, experiment.ResultsFile))
+				r.Notes = append(r.Notes, fmt.Sprintf("Left out, for %s does not tell of them: %d of the runs in %s.", experiment.ResultsFile, others, dir))
 			}
 			if len(folders) == 1 {
 				r.Results, r.Question = results, results.Question

@@ -37,7 +37,7 @@ func (v *variant) shown() []*Run {
 }
 
 // notVariants are keys of the config that make no other variant, and those that follow from others.
-var notVariants = []string{"seed", "device", "data.path", "model.preset", "eval_every", "sample_every", "sample_tokens"}
+var notVariants = []string{"seed", "device", "data.path", "model.preset", "eval_every", "sample_every", "sample_tokens", "diagnostics_every"}
 
 // nameVariants gives runs without a variant the settings in which they differ, and otherwise their placement; without a config, the folder's name.
 func nameVariants(runs []Run) {

@@ -30,10 +30,17 @@ var dashes = [][]vg.Length{nil, {6, 2.5}, {1.5, 2}, {8, 2, 1.5, 2}, {4, 1.5, 1.5
 // Styles is how many looks StyleOf tells apart.
 var Styles = len(colours) * len(dashes)
 
+// solid is how many of the first styles are solid lines. The next have dashes, so that a curve beneath is seen where two are the same.
+const solid = 3
+
 // StyleOf is the look of the i-th thing, from 0: first the colours change, then the dashes. It starts anew after Styles.
 func StyleOf(i int) Style {
 	i %= Styles
-	return Style{Color: colours[i%len(colours)], Dash: i / len(colours)}
+	s := Style{Color: colours[i%len(colours)], Dash: i / len(colours)}
+	if i%len(colours) >= solid {
+		s.Dash = (s.Dash + 1) % len(dashes)
+	}
+	return s
 }
 
 // Shade is the style's colour mixed with white at t = -1, as it is at 0, and with black at 1: for things that have an order.

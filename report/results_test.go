@@ -1,0 +1,70 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/experiment"
+)
+
+// An experiment's results name the variants, say what diverged, and give the tables; runs that they don't tell of are left out, in words.
+func TestReportOfAnExperiment(t *testing.T) {
+	dir := t.TempDir()
+	runs := filepath.Join(dir, experiment.RunsFolder)
+	results := experiment.Results{Name: "rates", Question: "Does <it>?", Criterion: "A run has diverged if the test says so.", Notes: []string{"Note & more."},
+		Axes:       []experiment.AxisSummary{{Name: "qk"}, {Name: "lr", Key: "lr"}},
+		AllMetrics: []experiment.Metric{{Name: "val_loss", Label: "val loss", Format: "%.4f"}}, Metrics: []experiment.Metric{{Name: "val_loss", Label: "val loss", Format: "%.4f"}},
+		Sensitivity: &experiment.RateSensitivity{Text: "What sensitivity is.", Rates: []float64{1e-3, 1e-2, 1e-1}, Rows: []experiment.RateRow{{ID: "rms", Variants: map[string]string{"qk": "rms"},
+			Sensitivity: &experiment.Spread{N: 1, Mean: 0.125}, Best: &experiment.Spread{N: 1, Mean: 1.75}}}},
+	}
+	for i, lr := range []float64{1e-1, 1e-3, 1e-2} { // not in the order of folders' names
+		id := []string{"rms_lr=0.1", "rms_lr=0.001", "rms_lr=0.01"}[i]
+		fake{name: id + "_s7", placement: "peri", lr: lr, seed: 7, steps: 12, layers: 1}.write(t, runs)
+		run := experiment.RunSummary{ID: id + "_s7", Combined: id, Seed: 7}
+		if i == 0 {
+			run.Diverged = "the test says so"
+		}
+		spread := &experiment.Spread{N: 1, Mean: 2 + float64(i), Min: 2, Max: 2}
+		results.Runs = append(results.Runs, run)
+		results.Combinations = append(results.Combinations, experiment.Summary{ID: id, Variants: map[string]string{"qk": "rms", "lr": id[7:]}, Runs: 1, Figures: map[string]*experiment.Spread{"val_loss": spread}})
+		results.Sensitivity.Rows[0].Cells = append(results.Sensitivity.Rows[0].Cells, experiment.RateCell{Rate: lr, Runs: 1, Diverged: len(run.Diverged) / 16, Loss: spread})
+	}
+	fake{name: "older_s1", placement: "pre", seed: 1, steps: 5, layers: 1}.write(t, runs)
+	require.NoError(t, results.Write(dir))
+
+	page, w := written(t, dir)
+	require.Equal(t, 3, w.Variants)
+	for _, s := range []string{"<h1>rates</h1>", "Does &lt;it&gt;?", "1 of the runs in " + dir, "A run has diverged if the test says so.", "Note &amp; more.", "diverged: the test says so", "What sensitivity is.",
+		"rms: sensitivity 0.125, best loss 1.750 at 0.1", "2.0000"} {
+		require.Contains(t, page, s)
+	}
+	require.NotContains(t, page, "older_s1")
+	r, err := Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, "rms_lr=0.1", r.Runs[0].Variant)
+	require.Equal(t, []string{"", "rms, diverged", "0.1", "2"}, readCSV(t, dir, "lr-sweep")[4])
+
+	write(t, dir, experiment.ResultsFile, "{")
+	_, err = Read(dir)
+	require.ErrorContains(t, err, "run vktrain compare again")
+}
+
+func TestCostOfSteps(t *testing.T) {
+	dir := fake{name: "run", placement: "peri", seed: 1, steps: 12, layers: 1}.write(t, t.TempDir())
+	write(t, dir, CostFile, `[{"name":"nano pre","params":1000,"batch":2,"seq_len":8,"ms_per_step":10,"ms_min":9,"device_bytes":1048576,"peak_bytes":2097152},{"name":"nano peri","ratio":1.0125,"ms_per_step":10.1}]`)
+	page, _ := written(t, dir)
+	for _, s := range []string{"nano pre", "1.0000", "1.0125", "1.0 MiB", "2.0 MiB"} {
+		require.Contains(t, page, s)
+	}
+	write(t, dir, CostFile, `{"name":"alone","ms_per_step":10}`)
+	page, _ = written(t, dir)
+	require.Contains(t, page, "alone")
+	write(t, dir, CostFile, strings.Repeat("[", 3))
+	_, err := Read(dir)
+	require.ErrorContains(t, err, CostFile)
+	require.NoError(t, os.Remove(filepath.Join(dir, CostFile)))
+}
