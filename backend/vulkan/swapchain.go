@@ -22,7 +22,7 @@ func surfaceOf(instance *vkx.Instance, surface func(any) (uintptr, error)) (vk.S
 	if err != nil {
 		return vk.NullSurface, fmt.Errorf("vulkan: %w: %w", ErrNoScreen, err)
 	}
-	return vk.SurfaceFromPointer(at), nil
+	return vkx.SurfaceAt(at), nil
 }
 
 const (

@@ -1,4 +1,4 @@
-//go:build window && cgo
+//go:build window && cgo && unix
 
 package main
 

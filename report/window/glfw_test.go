@@ -114,7 +114,7 @@ func TestWindowShowsWhatIsDrawn(t *testing.T) {
 	empty, at := w.settled(t)
 	require.Equal(t, image.Pt(firstWidth, firstHeight), empty.Bounds().Size())
 	sees(t, empty, at)
-	w.shown = filled(300, 4).shown
+	w.change(func(p *picture) { *p = filled(300, 4).shown })
 	w.Say("a picture")
 	full, at := w.settled(t)
 	sees(t, full, at)
@@ -200,6 +200,24 @@ func TestWindowIsClosed(t *testing.T) {
 	w.Wait(t.Context())
 	require.Equal(t, 6, (<-done).Steps)
 	require.Equal(t, 6, w.step(), "what comes after it is heard all the same")
+}
+
+// A device that trains and can't show images is named in a warning, and another shows them.
+func TestWindowOfAnotherDevice(t *testing.T) {
+	if server == nil {
+		t.Skip("there is no Xvfb")
+	}
+	warned := make(chan string, 1)
+	w, err := Open(Options{Title: "vktrain other", UUID: "00000000-0000-0000-0000-00000000abcd", Warn: func(s string) { warned <- s }})
+	require.NoError(t, err)
+	require.Contains(t, <-warned, "the device that trains can't show images in it")
+	img, at := w.settled(t)
+	sees(t, img, at)
+	var uuid string
+	w.inside(t, func(l *display) { uuid = l.screen.Device().UUID })
+	w.Close()
+	w = shown(t, Options{Title: "vktrain same", UUID: uuid}) // without a warning
+	w.settled(t)
 }
 
 // One after the other is well, two at once are not, and a display that is not there is an error.

@@ -18,6 +18,8 @@ VkxResult vkx_surface_formats(vkx_instance *i, VkxDispatchable pd, VkxHandle sur
   return ((Fn)i->surface_formats)(pd, surface, count, out);
 }
 
+VkxHandle vkx_handle_at(uintptr_t address) { return *(const VkxHandle *)address; }
+
 void vkx_destroy_surface(vkx_instance *i, VkxHandle surface) {
   typedef void(VKX_CALL * Fn)(VkxDispatchable, VkxHandle, const void *);
   if (i->handle && i->destroy_surface) ((Fn)i->destroy_surface)(i->handle, surface, NULL);

@@ -62,6 +62,11 @@ func (i *Instance) SurfaceFormats(pd vk.PhysicalDevice, surface vk.Surface) ([]S
 	return formats, err
 }
 
+// SurfaceAt reads a surface's handle at an address that other bindings give as a number, which Go's checks of pointers would not let it read.
+func SurfaceAt(address uintptr) vk.Surface {
+	return handle[vk.Surface](C.vkx_handle_at(C.uintptr_t(address)))
+}
+
 // DestroySurface destroys a surface of the instance; its swapchains must be gone.
 func (i *Instance) DestroySurface(surface vk.Surface) { C.vkx_destroy_surface(&i.c, u64(surface)) }
 

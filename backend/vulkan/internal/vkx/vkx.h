@@ -126,6 +126,7 @@ VkxResult vkx_surface_support(vkx_instance *i, VkxDispatchable pd, uint32_t fami
 VkxResult vkx_surface_capabilities(vkx_instance *i, VkxDispatchable pd, VkxHandle surface, VkxSurfaceCapabilities *out);
 VkxResult vkx_surface_formats(vkx_instance *i, VkxDispatchable pd, VkxHandle surface, uint32_t *count, VkxSurfaceFormat *out);
 void vkx_destroy_surface(vkx_instance *i, VkxHandle surface);
+VkxHandle vkx_handle_at(uintptr_t address);
 
 typedef struct {
   VkxHandle surface, old; // old may be 0

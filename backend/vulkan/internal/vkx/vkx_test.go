@@ -163,3 +163,8 @@ func TestNewDevice(t *testing.T) {
 	_, err = instance.NewDevice(pd, DeviceConfig{QueueFamily: uint32(family), Extensions: []string{"VK_KHR_no_such_thing"}})
 	require.Equal(t, vk.ErrorExtensionNotPresent, Code(err))
 }
+
+func TestSurfaceAt(t *testing.T) {
+	surface := handle[vk.Surface](0xfedc_ba98_7654_3210)
+	require.EqualValues(t, uint64(0xfedc_ba98_7654_3210), u64(SurfaceAt(uintptr(unsafe.Pointer(&surface)))))
+}
