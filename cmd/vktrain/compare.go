@@ -144,10 +144,16 @@ func (f *compareFlags) openDevice(name string, threads int) (backend.Backend, er
 
 func (f *compareFlags) train(ctx context.Context, m *experiment.Matrix, o experiment.Options, out, progressOut io.Writer) error {
 	p := newMatrixProgress(progressOut, m)
-	stop := context.AfterFunc(ctx, func() { p.say("stopping; once more to kill") })
+	said := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(said)
+		p.say("stopping; once more to kill")
+	})
 	o.Watch = p.event
 	results, err := experiment.Execute(ctx, m, o)
-	stop()
+	if !stop() {
+		<-said // before what comes of it
+	}
 	p.end()
 	var short *experiment.IncompleteError
 	switch {
