@@ -8,8 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/vktrain/vktrain/bench"
 	"github.com/vktrain/vktrain/checkpoint"
@@ -137,28 +140,48 @@ func (r Report) data(w *Written, save func(name string, content []byte) error) (
 	if d.Scalar, err = scalarSection(scalarDepth, scalarGain); err != nil {
 		return d, err
 	}
-	for _, s := range sections(all, sweeps) {
+	parts := sections(all, sweeps)
+	made, err := makeAll(parts, save)
+	if err != nil {
+		return d, err
+	}
+	for i, s := range parts {
 		section := pageSection{ID: s.id, Title: s.title}
-		for _, f := range s.figures {
-			made, err := f.make(save)
-			if err != nil {
-				return d, fmt.Errorf("figure %s: %w", f.name, err)
-			}
-			if made.Missing == "" {
-				section.Figures = append(section.Figures, made)
+		for _, f := range made[i] {
+			if f.Missing == "" {
+				section.Figures = append(section.Figures, f)
 				w.Figures++
 				continue
 			}
-			w.Missing = append(w.Missing, made.Name)
-			if n := len(section.Missing); n == 0 || section.Missing[n-1].Why != made.Missing {
-				section.Missing = append(section.Missing, missing{Why: made.Missing})
+			w.Missing = append(w.Missing, f.Name)
+			if n := len(section.Missing); n == 0 || section.Missing[n-1].Why != f.Missing {
+				section.Missing = append(section.Missing, missing{Why: f.Missing})
 			}
 			last := &section.Missing[len(section.Missing)-1]
-			last.Titles = append(last.Titles, made.Title)
+			last.Titles = append(last.Titles, f.Title)
 		}
 		d.Sections = append(d.Sections, section)
 	}
 	return d, nil
+}
+
+// makeAll makes the figures of all sections, several at once, and returns them by section.
+func makeAll(parts []section, save func(name string, content []byte) error) ([][]pageFigure, error) {
+	made := make([][]pageFigure, len(parts))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, s := range parts {
+		made[i] = make([]pageFigure, len(s.figures))
+		for j, f := range s.figures {
+			group.Go(func() (err error) {
+				if made[i][j], err = f.make(save); err != nil {
+					return fmt.Errorf("figure %s: %w", f.name, err)
+				}
+				return nil
+			})
+		}
+	}
+	return made, group.Wait()
 }
 
 // make draws a figure and saves its three files.

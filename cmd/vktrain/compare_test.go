@@ -49,6 +49,8 @@ func TestCompare(t *testing.T) {
 	} {
 		require.Contains(t, out, want)
 	}
+	require.FileExists(t, filepath.Join("runs", "tiny", "report.html"))
+	require.FileExists(t, filepath.Join("runs", "tiny", "figures", "variance-depth.csv"))
 	require.Contains(t, errs, "pre_s1: val ")
 	require.Contains(t, errs, "6 of 6, 0s left")
 
