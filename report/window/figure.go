@@ -29,9 +29,13 @@ func (b *Board) Draw(width, height int, dpi float64) *image.RGBA {
 	return p.draw(width, height, dpi)
 }
 
+// leastInches are the width and height in which the words and axes have room. A smaller picture is a smaller copy of one so large.
+var leastInches = [2]float64{7.5, 5.2}
+
 // draw has the loss and the variances side by side above the gradients.
 func (p *picture) draw(width, height int, dpi float64) *image.RGBA {
-	canvas := vgimg.NewWith(vgimg.UseImage(image.NewRGBA(image.Rect(0, 0, width, height))), vgimg.UseDPI(int(math.Round(dpi))))
+	dpi = max(1, math.Floor(min(dpi, float64(width)/leastInches[0], float64(height)/leastInches[1])))
+	canvas := vgimg.NewWith(vgimg.UseImage(image.NewRGBA(image.Rect(0, 0, width, height))), vgimg.UseDPI(int(dpi)))
 	all := draw.New(canvas)
 	line := vg.Points(16)
 	if inner := draw.Crop(all, 0, 0, line, -2*line); inner.Max.Y-inner.Min.Y > 8*line && inner.Max.X-inner.Min.X > 8*line { // room for axes
@@ -80,14 +84,23 @@ func (p *picture) words(c draw.Canvas, line vg.Length) {
 		state = textStyle(10, red)
 	}
 	state.XAlign = text.XRight
-	c.FillText(textStyle(10, black), vg.Point{X: left, Y: c.Max.Y - line}, p.headline())
 	c.FillText(state, vg.Point{X: right, Y: c.Max.Y - line}, p.state())
-	c.FillText(textStyle(9, grey), vg.Point{X: left, Y: c.Max.Y - 2*line + 2}, p.note)
 	help := keys + p.closing
 	if p.over {
 		help = keysOver
 	}
-	c.FillText(textStyle(9, grey), vg.Point{X: left, Y: c.Min.Y + 5}, help)
+	room := right - left
+	write(c, textStyle(10, black), left, c.Max.Y-line, room-state.Width(p.state())-10, p.headline())
+	write(c, textStyle(9, grey), left, c.Max.Y-2*line+2, room, p.note)
+	write(c, textStyle(9, grey), left, c.Min.Y+5, room, help)
+}
+
+// write writes a line, smaller where there is no room for it.
+func write(c draw.Canvas, style text.Style, x, y, room vg.Length, words string) {
+	if w := style.Width(words); w > room {
+		style.Font.Size *= max(room/w, 0.1)
+	}
+	c.FillText(style, vg.Point{X: x, Y: y}, words)
 }
 
 func (p *picture) losses() chart.Figure {
