@@ -18,6 +18,8 @@ func newReportCommand() *cobra.Command {
 		Long: `Draw what runs or an experiment measured. A FOLDER is a run's, an experiment's, or holds folders of runs. Runs whose configs differ
 in their seed alone are one variant, whose curves are means over the seeds.
 
+A cost.json in FOLDER, which is what vktrain bench step --json printed, is shown as the cost of a step by itself.
+
 The page is report.html, which needs no other file and no network; figures has each of its figures as SVG, PNG and CSV. They go to
 the FOLDER, or to --out where there are several.`,
 		Args: cobra.ArbitraryArgs,

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// mostStretch is how much wider outliers may make an axis.
+// mostStretch is how much wider outliers may make an axis, which is at least a quarter of its numbers wide.
 const mostStretch = 2
 
 // spans are the ranges of a panel's x and y that can be drawn; outliers count on a
@@ -38,7 +38,8 @@ func (p Panel) spans() (x, y span) {
 		return x, y
 	}
 	x, y = of(false)
-	if allX, allY := of(true); y.empty() || allY.extent() <= mostStretch*y.extent() {
+	most := mostStretch * math.Max(y.extent(), math.Abs(y.min)/4)
+	if allX, allY := of(true); y.empty() || allY.extent() <= most {
 		x, y = allX, allY
 	}
 	for _, l := range p.Levels {
