@@ -66,14 +66,20 @@ func lowerSumSquares(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 
 func (d *deviceCaps) checkSumSquares(n *graph.Node) error {
 	chunk := ceilDiv(n.In[0].Elems(), graph.SumSquaresParts)
-	return d.checkLoops(n, ceilDiv(chunk, d.rowLanes(chunk)))
+	return d.checkLoops(n, ceilDiv(chunk, d.sumLanes(n.In[0].Elems())))
+}
+
+// sumLanes is how many threads share a chunk of a tensor's sum of squares. All tensors that can share a launch get those of the largest such, so that the order
+// of a sum, and with it its bits, does not depend on which of them do: arenas and barriers decide that.
+func (d *deviceCaps) sumLanes(elems int) int {
+	return d.rowLanes(ceilDiv(max(elems, mergeEach), graph.SumSquaresParts))
 }
 
 // sumSquares sums so many chunks from a first one on; x is the tensor from element base on.
 func (d *deviceCaps) sumSquares(n *graph.Node, x *graph.Value, base, first, chunks int) dispatch {
 	count := n.In[0].Elems()
 	chunk := ceilDiv(count, graph.SumSquaresParts)
-	lanes := d.rowLanes(chunk)
+	lanes := d.sumLanes(count)
 	return dispatch{
 		kernel: "sum_squares", spec: []uint32{uint32(lanes)}, push: sumSquaresPush{uint32(count), uint32(chunk), uint32(first), uint32(base)},
 		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{uint32(chunks * lanes / d.threads()), 1, 1},

@@ -84,12 +84,11 @@ func manyAdamWBF16(d *deviceCaps, nodes []*graph.Node, at [][]int) (dispatch, []
 // manySumSquares has rows of: the tensor's elements, where it and its partial sums begin in their windows.
 func manySumSquares(d *deviceCaps, nodes []*graph.Node, at [][]int) (dispatch, []uint32) {
 	var table []uint32
-	lanes := 0
 	for i, n := range nodes {
 		elems := n.In[0].Elems()
-		lanes = max(lanes, d.rowLanes(ceilDiv(elems, graph.SumSquaresParts)))
 		table = append(table, uint32(elems), uint32(at[i][0]), uint32(at[i][1]))
 	}
+	lanes := d.sumLanes(mergeEach)
 	return dispatch{
 		spec: []uint32{uint32(lanes)}, push: manyPush{uint32(len(nodes))},
 		groups: d.grid(len(nodes) * graph.SumSquaresParts * lanes / d.threads()),
