@@ -58,13 +58,12 @@ type handle struct{ order int }
 
 // Open opens a device. The error is ErrNoDevice if there is none that the options ask for.
 func Open(opts Options) (*Backend, error) {
-	switch os.Getenv("VKTRAIN_VALIDATE") {
-	case "1":
-		opts.Validate = true
-	case "access":
-		opts.ValidateAccess = true
+	validate, access, err := validationAsked()
+	if err != nil {
+		return nil, err
 	}
-	opts.Validate = opts.Validate || opts.ValidateAccess
+	opts.ValidateAccess = opts.ValidateAccess || access
+	opts.Validate = opts.Validate || opts.ValidateAccess || validate
 	if opts.Context == nil {
 		opts.Context = context.Background()
 	}
@@ -83,6 +82,20 @@ func Open(opts Options) (*Backend, error) {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
+}
+
+// validationAsked reads VKTRAIN_VALIDATE. A value that means nothing is an error: who sets it would take silence for a clean run.
+func validationAsked() (validate, access bool, err error) {
+	switch v := os.Getenv("VKTRAIN_VALIDATE"); v {
+	case "", "0":
+		return false, false, nil
+	case "1":
+		return true, false, nil
+	case "access":
+		return true, true, nil
+	default:
+		return false, false, fmt.Errorf("vulkan: VKTRAIN_VALIDATE: %q is unknown: use 1 or access, or 0 for no validation", v)
+	}
 }
 
 func (b *Backend) start() error {

@@ -20,7 +20,7 @@ type cacheFile struct {
 const (
 	cacheMagic  = "vktrain pipelines 1\n"
 	cacheHeader = len(cacheMagic) + sha256.Size
-	maxCache    = 256 << 20 // bytes; a larger file is not read
+	maxCache    = 256 << 20 // bytes; a larger file is not read, of this or another kind
 )
 
 // newCacheFile names the file of a device and driver version.
@@ -52,10 +52,7 @@ func (c cacheFile) read() []byte {
 	if c.path == "" {
 		return nil
 	}
-	if info, err := os.Stat(c.path); err != nil || info.Size() > maxCache {
-		return nil
-	}
-	file, err := os.ReadFile(c.path)
+	file, err := readCache(c.path)
 	if err != nil || len(file) < cacheHeader || string(file[:len(cacheMagic)]) != cacheMagic {
 		return nil
 	}
@@ -64,6 +61,18 @@ func (c cacheFile) read() []byte {
 		return nil
 	}
 	return data
+}
+
+// readCache reads a file of the cache folder. What is no file is refused: a pipe would never end.
+func readCache(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxCache {
+		return nil, fmt.Errorf("vulkan: %s is no file, or too large", path)
+	}
+	return os.ReadFile(path)
 }
 
 // ours checks Vulkan's own header: drivers are known to trust it too far.

@@ -3,8 +3,11 @@ package vulkan
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,6 +44,37 @@ func TestDamagedCacheFileIsIgnored(t *testing.T) {
 		require.Nil(t, c.read(), "byte %d changed", i)
 		require.NoError(t, os.WriteFile(c.path, good[:i], 0o644))
 		require.Nil(t, c.read(), "cut after %d bytes", i)
+	}
+}
+
+// A folder or a pipe where a file should be must not stop a program, and a pipe must not make it wait.
+func TestWhatIsNoCacheFileIsIgnored(t *testing.T) {
+	c, _ := testCache(t)
+	require.NoError(t, os.MkdirAll(c.path, 0o755))
+	require.Nil(t, c.read())
+	if runtime.GOOS == "windows" {
+		return // it has no pipes in folders
+	}
+	require.NoError(t, os.Remove(c.path))
+	require.NoError(t, exec.Command("mkfifo", c.path).Run())
+	done := make(chan error, 3)
+	go func() {
+		_, err := readCache(c.path)
+		done <- err
+		tuningFile{c.path}.read()
+		done <- nil
+		checksFile{path: c.path}.read()
+		done <- nil
+	}()
+	for range cap(done) {
+		select {
+		case err := <-done:
+			if err != nil {
+				require.ErrorContains(t, err, "is no file")
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("it waits for a pipe")
+		}
 	}
 }
 

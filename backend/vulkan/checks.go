@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -65,7 +64,7 @@ func (f checksFile) read() checks {
 		defer remembered.Unlock()
 		c = remembered.checks[f.key]
 		c.Tests = maps.Clone(c.Tests)
-	} else if file, err := os.ReadFile(f.path); err == nil {
+	} else if file, err := readCache(f.path); err == nil {
 		head, body, _ := bytes.Cut(file, []byte("\n"))
 		if string(head) != checksMagic+sum(body) || json.Unmarshal(body, &c) != nil {
 			c = checks{}

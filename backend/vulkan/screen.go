@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"os"
 
 	vk "github.com/vulkan-go/vulkan"
 
@@ -48,11 +47,14 @@ type Screen struct {
 
 // OpenScreen opens a device that shows images on a surface, and makes the surface.
 func OpenScreen(opts ScreenOptions) (*Screen, error) {
-	validate := opts.Validate || os.Getenv("VKTRAIN_VALIDATE") != ""
+	asked, _, err := validationAsked()
+	if err != nil {
+		return nil, err
+	}
 	s := &Screen{b: &Backend{
 		opts: Options{FloorOnly: true, extensions: []string{vkx.ExtSwapchain}}, open: map[*handle]func() error{},
 	}}
-	if validate {
+	if opts.Validate || asked {
 		s.b.log = &messageLog{}
 	}
 	if err := s.start(opts); err != nil {

@@ -3,7 +3,6 @@ package vulkan
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"time"
 )
 
@@ -56,7 +55,7 @@ func (f tuningFile) read() tuning {
 	if f.path == "" {
 		return none
 	}
-	file, err := os.ReadFile(f.path)
+	file, err := readCache(f.path)
 	head, body, _ := bytes.Cut(file, []byte("\n"))
 	var t tuning
 	if err != nil || string(head) != tuningMagic+sum(body) || json.Unmarshal(body, &t) != nil || t.Kernels != kernelsHash() || t.Tests == nil {

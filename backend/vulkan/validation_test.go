@@ -97,6 +97,19 @@ func TestValidationByEnvironment(t *testing.T) {
 	require.NoError(t, addOnce(t, b))
 }
 
+// Whoever asks for validation in a wrong way is told, and does not take silence for a clean run.
+func TestValidationIsAskedForInWordsThatAreKnown(t *testing.T) {
+	for value, want := range map[string][2]bool{"": {}, "0": {}, "1": {true, false}, "access": {true, true}} {
+		t.Setenv("VKTRAIN_VALIDATE", value)
+		validate, access, err := validationAsked()
+		require.NoError(t, err)
+		require.Equal(t, want, [2]bool{validate, access}, value)
+	}
+	t.Setenv("VKTRAIN_VALIDATE", "true")
+	_, err := Open(Options{})
+	require.EqualError(t, err, `vulkan: VKTRAIN_VALIDATE: "true" is unknown: use 1 or access, or 0 for no validation`)
+}
+
 // Everything that the other tests do stays silent, in both memory modes and over many submissions.
 func TestValidationIsSilentOverRuns(t *testing.T) {
 	needValidation(t)
