@@ -166,8 +166,11 @@ func TestReportOfASweep(t *testing.T) {
 
 func TestReportOfOneRunWithoutADiagnosis(t *testing.T) {
 	dir := fake{name: "run", placement: "peri", seed: 4, steps: 30, layers: 2}.write(t, t.TempDir())
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, FiguresFolder), 0o777))
+	write(t, filepath.Join(dir, FiguresFolder), "gains.svg", "of an earlier report")
 	page, w := written(t, dir)
 	require.Equal(t, 3, w.Figures)
+	require.NoFileExists(t, filepath.Join(dir, FiguresFolder, "gains.svg"))
 	require.Contains(t, page, "No run has a diagnosed step")
 	require.NotContains(t, page, "one seed of each variant")
 }

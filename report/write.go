@@ -3,9 +3,11 @@ package report
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -104,6 +106,13 @@ func (r Report) Write(dir string) (w Written, err error) {
 	var out bytes.Buffer
 	if err := pageTemplate.ExecuteTemplate(&out, "report", data); err != nil {
 		return w, err
+	}
+	for _, name := range w.Missing { // an earlier report may have had it
+		for _, format := range []string{".svg", ".png", ".csv"} {
+			if err := os.Remove(filepath.Join(figures, name+format)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return w, err
+			}
+		}
 	}
 	w.Page, w.Variants = filepath.Join(dir, PageFile), len(data.Variants.Rows)
 	return w, writeFile(w.Page, out.Bytes())
