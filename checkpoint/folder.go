@@ -98,7 +98,10 @@ func storeVars(store backend.Store) map[string]graph.Var {
 // jsonError says what is wrong with a file in words of JSON, not of Go.
 func jsonError(err error) error {
 	var is *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
 	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("it is damaged or cut short (%w): copy it again, or give another run", err)
 	case !errors.As(err, &is):
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	case is.Field == "":

@@ -189,7 +189,7 @@ func TestReadInfoRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"[]": "it should be an object, and is: array", `"a"`: "it should be an object, and is: string",
 		`{"format": "1"}`: "format should be a whole number, and is: string", `{"format": 1, "model": []}`: "model should be an object, and is: array",
-		`{"format": 1, "model": {"tied": 1}}`: "model.tied should be true or false, and is: number", "": "unexpected end of JSON input",
+		`{"format": 1, "model": {"tied": 1}}`: "model.tied should be true or false, and is: number", "": "it is damaged or cut short (unexpected end of JSON input): copy it again, or give another run",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
 		_, err := checkpoint.ReadInfo(dir)
