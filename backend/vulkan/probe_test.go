@@ -83,6 +83,20 @@ func TestProbeOfDriversThatHang(t *testing.T) {
 	require.Equal(t, again.Features, third.Features, "an answer is kept")
 }
 
+// Nor does one that somebody ended, such as by Ctrl-C or for want of memory, say anything of the driver.
+func TestProbeThatIsEndedIsMadeAgain(t *testing.T) {
+	for _, signal := range []string{"INT", "TERM", "HUP", "KILL", "QUIT"} {
+		d, opts := matrixDevice(t)
+		opts.Probe = []string{"/bin/sh", "-c", "kill -" + signal + " $$"}
+		d.findMatrices(opts)
+		require.Contains(t, d.Features.MatrixProblem, "the driver ended the process that asked for them (signal: ")
+		again, _ := matrixDevice(t)
+		again.findMatrices(answers(opts))
+		require.Empty(t, again.Features.MatrixProblem, signal)
+		require.Equal(t, []matrixShape{{16, 16, 16, graph.F16}}, again.Features.matrices)
+	}
+}
+
 // This very program, crashing in place of the driver.
 func TestProbeOfThisProgram(t *testing.T) {
 	d, opts := matrixDevice(t)
