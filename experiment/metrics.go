@@ -47,6 +47,10 @@ var metrics = []Metric{
 	{"max_logit", "max logit", "", "Largest attention logit of all diagnosed steps.", "%.4g"},
 	{"attention_entropy", "entropy", "nats", "Entropy of attention, mean over layers, in the last diagnosed step.", "%.3f"},
 	{"one_hot", "one-hot", "", "Share of attention's rows that look at one key alone, mean over layers, in the last diagnosed step.", "%.3f"},
+	{"initial_variance", "initial variance", "", "Variance of the residual stream after the last layer, with the initial parameters.", "%.4g"},
+	{"initial_final_layer_grad_norm", "initial last down_proj grad", "", "Norm of the gradient of the last layer's down projection, with the initial parameters, before clipping.", "%.4g"},
+	{"initial_layer_grad_ratio", "initial grad unevenness", "", "Largest over smallest gradient norm of a layer, with the initial parameters: 1 is even.", "%.3g"},
+	{"layer_grad_ratio", "grad unevenness", "", "Largest over smallest gradient norm of a layer, in the last diagnosed step: 1 is even.", "%.3g"},
 	{"final_layer_grad_norm", "last down_proj grad", "", "Norm of the gradient of the last layer's down projection, mean over the diagnosed steps, before clipping.", "%.4g"},
 }
 
@@ -153,6 +157,9 @@ func (f Figures) diagnoses(lines []train.Metrics) {
 		if d == nil || len(d.Layers) == 0 {
 			continue
 		}
+		if m.Step == 1 {
+			f.initial(d)
+		}
 		last = d
 		top := func(s train.Stream) {
 			if len(s.Largest) > 0 {
@@ -165,7 +172,7 @@ func (f Figures) diagnoses(lines []train.Metrics) {
 			top(l.MLP.Stream)
 			logit = max(logit, float64(l.Logits.LargestLogit))
 		}
-		if k, ok := d.Layers[len(d.Layers)-1].Kinds[lastDown]; ok {
+		if k, ok := lastLayer(d).Kinds[lastDown]; ok {
 			grads = append(grads, float64(k.GradNorm))
 		}
 	}
@@ -176,10 +183,31 @@ func (f Figures) diagnoses(lines []train.Metrics) {
 	for _, l := range last.Layers {
 		entropy, oneHot = entropy+float64(l.Logits.Entropy), oneHot+float64(l.Logits.OneHot)
 	}
-	f.set("final_variance", float64(last.Layers[len(last.Layers)-1].MLP.Variance))
+	f.set("final_variance", float64(lastLayer(last).MLP.Variance))
 	f.set("max_activation", activation)
 	f.set("max_logit", logit)
 	f.set("attention_entropy", entropy/n)
 	f.set("one_hot", oneHot/n)
 	f.set("final_layer_grad_norm", stat.Mean(grads, nil))
+	f.set("layer_grad_ratio", gradRatio(last))
+}
+
+// initial takes the figures of the first step, whose diagnosis is of the initial parameters.
+func (f Figures) initial(d *train.Diagnosis) {
+	f.set("initial_variance", float64(lastLayer(d).MLP.Variance))
+	if k, ok := lastLayer(d).Kinds[lastDown]; ok {
+		f.set("initial_final_layer_grad_norm", float64(k.GradNorm))
+	}
+	f.set("initial_layer_grad_ratio", gradRatio(d))
+}
+
+func lastLayer(d *train.Diagnosis) train.LayerDiagnosis { return d.Layers[len(d.Layers)-1] }
+
+// gradRatio is the largest gradient norm of a layer over the smallest.
+func gradRatio(d *train.Diagnosis) float64 {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, l := range d.Layers {
+		least, most = min(least, float64(l.GradNorm)), max(most, float64(l.GradNorm))
+	}
+	return most / least
 }

@@ -107,6 +107,7 @@ func TestFiguresOfARun(t *testing.T) {
 			l := train.LayerDiagnosis{Logits: train.Attention{LargestLogit: n(logit), Entropy: n(1), OneHot: 0.5}}
 			l.MLP.Stream = train.Stream{Variance: n(variance), Largest: []train.Number{n(9), n(8)}}
 			l.Kinds = map[string]train.ParameterStats{lastDown: {GradNorm: n(grad)}}
+			l.GradNorm = n(grad + 1)
 			return l
 		}
 		return &train.Diagnosis{Layers: []train.LayerDiagnosis{layer(2, 30, 7), layer(3, 20, 1)}}
@@ -114,12 +115,23 @@ func TestFiguresOfARun(t *testing.T) {
 	lines[4].Diagnosis, lines[30].Diagnosis = diagnosed(2), diagnosed(1)
 	f = measure(lines)
 	for name, want := range map[string]float64{
-		"final_variance": 3, "max_activation": 18, "max_logit": 60, "attention_entropy": 1, "one_hot": 0.5, "final_layer_grad_norm": 1.5,
+		"final_variance": 3, "max_activation": 18, "max_logit": 60, "attention_entropy": 1, "one_hot": 0.5, "final_layer_grad_norm": 1.5, "layer_grad_ratio": 4,
 	} {
 		require.Equal(t, want, f[name], name)
 		_, err := MetricNamed(name)
 		require.NoError(t, err)
 	}
+	require.NotContains(t, f, "initial_variance", "step 1 is not diagnosed")
+
+	lines[0].Diagnosis = diagnosed(3)
+	f = measure(lines)
+	for name, want := range map[string]float64{"initial_variance": 9, "initial_final_layer_grad_norm": 3, "initial_layer_grad_ratio": 4, "final_variance": 3} {
+		require.Equal(t, want, f[name], name)
+		_, err := MetricNamed(name)
+		require.NoError(t, err)
+	}
+	lines[0].Diagnosis.Layers[0].GradNorm = 0
+	require.NotContains(t, measure(lines), "initial_layer_grad_ratio", "no gradient at all is no ratio")
 }
 
 // The definition by hand: losses 2, 1, and one that is over the loss at initialisation, which is 3.

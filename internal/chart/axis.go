@@ -79,11 +79,19 @@ func (logScale) Normalize(low, high, x float64) float64 {
 	return (math.Log(x) - math.Log(low)) / (math.Log(high) - math.Log(low))
 }
 
-// ticks are about n marks with labels, at round numbers.
+// ticks are about n marks with labels, at round numbers; at least two, where there are as many, for one says nothing of the scale.
 func (a Axis) ticks(s span, n int) []plot.Tick {
 	if a.Log && s.max/s.min > 5 {
 		return logTicks(s, n)
 	}
+	all := a.linearTicks(s, n)
+	for more := n + 1; len(all) < 2 && more < n+8; more++ {
+		all = a.linearTicks(s, more)
+	}
+	return all
+}
+
+func (a Axis) linearTicks(s span, n int) []plot.Tick {
 	step := roundStep((s.max-s.min)/float64(max(n, 1)), a.Whole)
 	var all []plot.Tick
 	for i := math.Ceil(s.min / step); i*step <= s.max && len(all) < 100; i++ {

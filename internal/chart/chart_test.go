@@ -149,6 +149,8 @@ func TestTicks(t *testing.T) {
 	}
 	require.Equal(t, []string{"0", "50", "100", "150", "200"}, labels(step, 0, 200, 5))
 	require.Equal(t, []string{"1", "2", "3"}, labels(step, 0.5, 3.5, 9))
+	require.Equal(t, []string{"5", "10", "15"}, labels(step, 0.5, 16.5, 2), "10 alone would be no scale")
+	require.Equal(t, []string{"1"}, labels(step, 0.5, 1.5, 2), "there is one")
 	require.Equal(t, []string{"2.20", "2.25", "2.30"}, labels(loss, 2.19, 2.31, 3))
 	require.Equal(t, []string{"-0.5", "0.0", "0.5"}, labels(loss, -0.6, 0.6, 3))
 	require.Equal(t, []string{"0.001", "0.01", "0.1", "1", "10", "100"}, labels(grad, 0.0005, 200, 8))
