@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -197,6 +198,16 @@ func TestSensitivity(t *testing.T) {
 	}
 	require.Equal(t, "runs.csv has the other 8 that diverged.", res.lines()[len(res.lines())-1])
 	require.Contains(t, m.Summarize(runs).RunsCSV(), "none_lr=1e-1_s2,none_lr=1e-1,none,1e-1,2,the loss is NaN at step 3,")
+
+	text := func() string {
+		var b strings.Builder
+		m.Summarize(runs).WriteText(&b)
+		return b.String()
+	}
+	require.NotContains(t, text(), "max logit", "the table of learning rates has the losses")
+	m.Metrics = []string{"val_loss", "max_logit"}
+	require.Contains(t, text(), "max logit")
+	require.Contains(t, text(), "best lr")
 	_, zero := sensitivityOf([]float64{3, 3})
 	require.Zero(t, zero, "a model that never learns")
 }

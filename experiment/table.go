@@ -248,13 +248,19 @@ func (r *Results) WriteText(w io.Writer) {
 	if r.Sensitivity != nil {
 		r.RateTable().Text(w)
 		fmt.Fprintf(w, "\n%s\n\n", r.Sensitivity.Text)
-	} else {
+	}
+	if r.Sensitivity == nil || r.asksMoreThanLoss() {
 		r.Table().Text(w)
 		fmt.Fprintln(w)
 	}
 	for _, line := range r.lines() {
 		fmt.Fprintln(w, line)
 	}
+}
+
+// asksMoreThanLoss tells whether the file names metrics that are not in the table of learning rates.
+func (r *Results) asksMoreThanLoss() bool {
+	return slices.ContainsFunc(r.Metrics, func(m Metric) bool { return !slices.Contains(DefaultMetrics, m.Name) })
 }
 
 // Markdown is the tables and how to read them.
