@@ -58,7 +58,7 @@ func sections(all []*variant, sweeps []*sweep) []section {
 		{"loss", "Loss", "", []figure{trainingFigure(all), endFigure(all), gradNormFigure(all)}},
 		{"rates", "Learning rates", "", []figure{sweepFigure(sweeps)}},
 		{"stream", "The residual stream", "", []figure{varianceDepthFigure(all), varianceStepFigure(all), varianceHeatFigure(all), moduleFigure(all), angleFigure(all)}},
-		{"gradients", "Gradients", "", []figure{gradHeatFigure(all), gradDepthFigure(all), lastGradFigure(all), gradKindFigure(all), boundFigure(all)}},
+		{"gradients", "Gradients", "", []figure{gradHeatFigure(all), gradDepthFigure(all), lastGradFigure(all), modelDepthFigure(all), gradKindFigure(all), boundFigure(all)}},
 		{"activations", "Activations against float16", "", []figure{activationFigure(all), activationDepthFigure(all), topFigure(all)}},
 		{"attention", "Attention", "", []figure{attentionFigure(all), attentionDepthFigure(all)}},
 		{"updates", "Updates and gains", "", []figure{ratioFigure(all), cosineFigure(all), gainFigure(all)}},

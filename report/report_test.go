@@ -90,7 +90,7 @@ func TestReportOfPlacements(t *testing.T) {
 	placementsRuns(t, dir)
 	page, w := written(t, dir)
 	require.Equal(t, 3, w.Variants)
-	require.Equal(t, []string{"lr-sweep"}, w.Missing)
+	require.Equal(t, []string{"lr-sweep", "grad-models"}, w.Missing)
 	require.Contains(t, page, "1 of 9 runs diverged")
 	require.Contains(t, page, "1 of 9 runs have not done their last step")
 	require.Contains(t, page, "the loss is not finite at step 120")

@@ -30,7 +30,7 @@ func sweepsOf(all []*variant, results *experiment.Results) []*sweep {
 		if r.Config == nil || r.settings == nil {
 			continue
 		}
-		rest := restOf(r)
+		rest := restOf(r, "lr", "min_lr")
 		if byRest[rest] == nil {
 			byRest[rest] = &sweep{}
 			list = append(list, byRest[rest])
@@ -67,11 +67,11 @@ func distinctPlacements(list []*sweep) bool {
 	return true
 }
 
-// restOf is a run's settings but for the rate, what follows from it, and what makes no variant.
-func restOf(r *Run) string {
+// restOf is a run's settings but for some, and for what makes no variant.
+func restOf(r *Run, but ...string) string {
 	var parts []string
 	for k, v := range r.settings {
-		if k != "lr" && k != "min_lr" && !slices.Contains(notVariants, k) {
+		if !slices.Contains(but, k) && !slices.Contains(notVariants, k) {
 			parts = append(parts, k+"="+v)
 		}
 	}
