@@ -29,7 +29,7 @@ func newBenchCommand() *cobra.Command {
 			return unknownCommand(c, args[0])
 		},
 	}
-	c.AddCommand(newBenchStepCommand(), newBenchOpsCommand(), newBenchPeakCommand())
+	c.AddCommand(newBenchStepCommand(), newBenchOpsCommand(), newBenchMatMulCommand(), newBenchPeakCommand())
 	return c
 }
 
