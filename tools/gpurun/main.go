@@ -1,6 +1,6 @@
 // Command gpurun measures and checks a GPU in one call, and leaves all results in one folder as JSON and text: docs/gpu-run.md says what.
 //
-//	go run ./tools/gpurun [-device vulkan] [-out DIR] [-quick] [-steps N]
+//	go run ./tools/gpurun [-device vulkan] [-out DIR] [-quick] [-steps N] [-minutes M] [-python PYTHON] [-torch DEVICE]
 //
 // It builds vktrain and runs its commands one after the other. One that fails is noted and the others go on; the exit status is 1 then.
 package main
@@ -18,15 +18,20 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/vktrain/vktrain/bench"
 )
 
 func main() {
 	device := flag.String("device", "vulkan", "device to measure: vulkan or vulkan:N")
 	out := flag.String("out", "", "folder for the results; gpu-run-DATE without it")
 	quick := flag.Bool("quick", false, "small sizes alone: a minute on a driver that runs on the CPU")
-	steps := flag.Int("steps", 3000, "steps of the training soak")
+	steps := flag.Int("steps", 3000, "steps of the training that is compared with the CPU's")
+	minutes := flag.Float64("minutes", 30, "how long the device trains after that")
+	python := flag.String("python", "python3", "a Python with PyTorch for the same device, to measure beside it")
+	torch := flag.String("torch", "auto", "PyTorch's name of the device: cuda, mps or cpu")
 	flag.Parse()
-	if flag.NArg() > 0 || *steps < 1 {
+	if flag.NArg() > 0 || *steps < 1 || !(*minutes >= 0 && *minutes <= 24*60) {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -35,7 +40,8 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	r := &run{dir: *out, device: *device, size: full(*steps)}
+	r := &run{dir: *out, device: *device, size: full(*steps), python: *python, torch: *torch}
+	r.size.minutes = *minutes
 	if *quick {
 		r.size = small
 	}
@@ -50,27 +56,42 @@ type size struct {
 	conformance []string // flags
 	presets     []preset
 	repeats     int // of operators and steps
+	product     int // size of the products that are measured by themselves
+	peer        preset
 	soak        []string
+	minutes     float64 // of the long training
 }
 
-// preset is a model to measure, with flags for its size.
+// preset is a model to measure, with the size of its step where that is not the preset's.
 type preset struct {
-	name  string
-	flags []string
+	name       string
+	batch, seq int
+}
+
+func (p preset) flags() []string {
+	if p.batch == 0 {
+		return nil
+	}
+	return []string{"--batch", fmt.Sprint(p.batch), "--seq", fmt.Sprint(p.seq)}
 }
 
 func full(steps int) size {
+	gpt2 := preset{"gpt2", 8, 1024}
 	return size{
-		presets: []preset{{"bench-a", nil}, {"bench-b", nil}, {"bench-c", nil}, {"gpt2", []string{"--batch", "8", "--seq", "1024"}}},
+		presets: []preset{{name: "bench-a"}, {name: "bench-b"}, {name: "bench-c"}, gpt2},
 		repeats: 15,
+		product: 4096,
+		peer:    gpt2,
 		soak:    []string{"--preset", "nano", "--steps", fmt.Sprint(steps)},
 	}
 }
 
 var small = size{
 	conformance: []string{"--only", "contract", "--only", "rms_norm"},
-	presets:     []preset{{"bench-a", []string{"--batch", "1", "--seq", "32"}}},
+	presets:     []preset{{"bench-a", 1, 32}},
 	repeats:     2,
+	product:     96,
+	peer:        preset{"bench-a", 1, 32},
 	soak:        []string{"--preset", "nano", "--steps", "40", "--set", "batch=2", "--set", "seq_len=32"},
 }
 
@@ -79,19 +100,26 @@ type run struct {
 	dir     string
 	vktrain string // its path; empty: it is built
 	device  string
+	python  string // with PyTorch
+	torch   string // its device
 	size    size
 	summary summary
 }
 
 // summary is what summary.json and summary.txt say.
 type summary struct {
-	Commit   string        `json:"commit,omitempty"`
-	System   string        `json:"system"`
-	Device   string        `json:"device"`
-	Began    time.Time     `json:"began"`
-	Commands []command     `json:"commands"`
-	Steps    []stepSummary `json:"steps"`
-	Soak     *drift        `json:"soak,omitempty"`
+	Commit     string             `json:"commit,omitempty"`
+	System     string             `json:"system"`
+	Device     string             `json:"device"`
+	Began      time.Time          `json:"began"`
+	Commands   []command          `json:"commands"`
+	Steps      []stepSummary      `json:"steps"`
+	MatMul     bench.MatMulReport `json:"matmul"`
+	Precisions []stepSummary      `json:"precisions"`        // steps of one preset in each
+	Peer       *peerTimes         `json:"peer,omitempty"`    // PyTorch's
+	NoPeer     string             `json:"no_peer,omitempty"` // why it was not measured
+	Soak       *drift             `json:"soak,omitempty"`
+	Long       *long              `json:"long,omitempty"`
 }
 
 // command is a call of vktrain.
@@ -105,6 +133,7 @@ type command struct {
 // stepSummary is part of what bench step --json gives.
 type stepSummary struct {
 	Name         string  `json:"name"`
+	Precision    string  `json:"precision"`
 	Device       string  `json:"device"`
 	MsPerStep    float64 `json:"ms_per_step"`
 	TokensPerSec float64 `json:"tokens_per_s"`
@@ -134,7 +163,7 @@ func (r *run) all(ctx context.Context) error {
 	r.command(ctx, "conformance.txt", append(append([]string{"conformance", "--json", filepath.Join(r.dir, "conformance.json")}, dev...), r.size.conformance...)...)
 	r.both(ctx, "peak", append([]string{"bench", "peak"}, dev...)...)
 	for _, p := range r.size.presets {
-		sizes := append(append([]string{"--preset", p.name}, p.flags...), dev...)
+		sizes := append(append([]string{"--preset", p.name}, p.flags()...), dev...)
 		if r.device != "cpu" { // which has nothing to choose from
 			r.command(ctx, "tune-"+p.name+".txt", append([]string{"tune"}, sizes...)...)
 			r.command(ctx, "tune-"+p.name+".json", append([]string{"tune", "--show", "--json"}, sizes...)...)
@@ -143,6 +172,9 @@ func (r *run) all(ctx context.Context) error {
 		r.both(ctx, "step-"+p.name, append([]string{"bench", "step", "--steps", fmt.Sprint(r.size.repeats), "--trace",
 			filepath.Join(r.dir, "trace-"+p.name+".json")}, sizes...)...)
 		r.readStep("step-" + p.name + ".json")
+	}
+	if err := r.peer(ctx); err != nil {
+		r.note(command{Name: "peer", Error: err.Error()})
 	}
 	if err := r.soak(ctx); err != nil {
 		r.note(command{Name: "soak", Error: err.Error()})
@@ -281,8 +313,15 @@ func (s summary) text() string {
 		fmt.Fprintf(&b, "\n%s on %s: %.1f ms a step, %.0f tokens/s, %.1f GFLOP/s of %.1f (%.1f%%), %d bytes", p.Name, p.Device, p.MsPerStep, p.TokensPerSec,
 			p.GFLOPs, p.PeakGFLOPs, 100*p.OfPeak, p.DeviceBytes)
 	}
+	b.WriteString("\n\n")
+	for _, v := range s.verdicts() {
+		fmt.Fprintln(&b, v)
+	}
 	if s.Soak != nil {
-		fmt.Fprintf(&b, "\n\nsoak: %s\n", s.Soak)
+		fmt.Fprintf(&b, "soak: %s\n", s.Soak)
+	}
+	if s.Long != nil {
+		fmt.Fprintf(&b, "long training: %s\n", s.Long)
 	}
 	return b.String()
 }

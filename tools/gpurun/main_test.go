@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/train"
 )
 
 // built is vktrain, for all tests.
@@ -61,10 +63,11 @@ func TestCompare(t *testing.T) {
 // The quick form does everything, here on the CPU, and leaves nothing out of its folder.
 func TestQuick(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	r := &run{dir: dir, device: "cpu", vktrain: built, size: small}
+	r := &run{dir: dir, device: "cpu", vktrain: built, size: small, python: filepath.Join(t.TempDir(), "nothing"), torch: "cpu"}
+	r.size.minutes = 0.05
 	require.NoError(t, r.all(context.Background()))
 	for _, name := range []string{
-		"summary.txt", "devices.txt", "pipelines.txt", "conformance.txt", "peak.txt", "ops-bench-a.txt", "step-bench-a.txt", "soak-device.txt",
+		"summary.txt", "devices.txt", "pipelines.txt", "conformance.txt", "peak.txt", "ops-bench-a.txt", "step-bench-a.txt", "matmul.txt", "precisions-bench-a.txt", "soak-device.txt", "long.txt",
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		require.NoError(t, err)
@@ -79,9 +82,59 @@ func TestQuick(t *testing.T) {
 	}
 	require.Len(t, r.summary.Steps, 1)
 	require.Positive(t, r.summary.Steps[0].TokensPerSec)
+	require.Len(t, r.summary.Precisions, 3)
+	require.Equal(t, "f16", r.summary.Precisions[2].Precision)
+	require.Len(t, r.summary.MatMul.Products, 9)
+	require.Contains(t, r.summary.NoPeer, "nothing", "there is no PyTorch, which is no failure")
+	require.Contains(t, r.summary.text(), "PyTorch was not measured")
+	require.Greater(t, r.summary.Long.Steps, 9)
+	require.Len(t, r.summary.Long.Means, tenths)
 	require.Zero(t, r.summary.Soak.Largest, "the CPU against itself")
 	require.Positive(t, r.summary.Soak.Noise)
 	require.ErrorContains(t, (&run{dir: dir}).prepare(context.Background()), "is not empty")
+}
+
+func TestJudge(t *testing.T) {
+	var lines []train.Metrics
+	for i := range 100 {
+		lines = append(lines, train.Metrics{Step: i + 1, Loss: 5 - 0.01*float64(i), Elapsed: 60})
+	}
+	lines[3].Skipped = true
+	l, err := judge(lines)
+	require.NoError(t, err)
+	require.Equal(t, []any{100, 1.0, 1}, []any{l.Steps, l.Minutes, l.Skipped})
+	require.InDelta(t, 5-0.045, l.Means[0], 1e-9)
+	for i := 80; i < 90; i++ {
+		lines[i].Loss = 6
+	}
+	_, err = judge(lines)
+	require.ErrorContains(t, err, "the loss went up")
+	require.ErrorContains(t, err, "up to step 90")
+	lines[50].Loss = math.NaN()
+	_, err = judge(lines)
+	require.ErrorContains(t, err, "step 51 is no number")
+	_, err = judge(lines[:9])
+	require.ErrorContains(t, err, "too few")
+}
+
+// What a PyTorch tells is set against what vktrain took.
+func TestPeer(t *testing.T) {
+	dir := t.TempDir()
+	python := filepath.Join(dir, "python")
+	require.NoError(t, os.WriteFile(python, []byte(`#!/bin/sh
+[ -f "$1" ] && [ "$2 $3 $5" = "mps 96 f32,bf16,f16" ] || exit 3
+echo '{"version":"2","device":"a GPU","matmul":{"f32":{"ms":1,"gflops":1e-3},"bf16":{"ms":1,"gflops":1e9}},"step":{"f32":{"ms":1e6,"peak_bytes":1},"bf16":{"error":"out of memory"}}}'
+`), 0o777))
+	r := &run{dir: filepath.Join(dir, "out"), device: "cpu", vktrain: built, size: small, python: python, torch: "mps"}
+	require.NoError(t, r.prepare(context.Background()))
+	require.NoError(t, r.peer(context.Background()))
+	require.NoError(t, r.failed(context.Background()))
+	require.Empty(t, r.summary.NoPeer)
+	text := r.summary.text()
+	require.Regexp(t, `NT 96x96x96 in f32: \d+ GFLOP/s, \d+\.\d\d of PyTorch's 0 `, text)
+	require.Regexp(t, `in bf16: \d+ GFLOP/s, 0.00 of PyTorch's 1000000000 `, text)
+	require.Regexp(t, `f32: [0-9.]+ ms, \d+\.\d\d times as fast as PyTorch's 1000000.0`, text)
+	require.Contains(t, text, "PyTorch: out of memory")
 }
 
 // A command that fails is noted, and the others are run.

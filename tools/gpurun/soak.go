@@ -49,16 +49,84 @@ func (r *run) soak(ctx context.Context) error {
 	if d.Beyond > 0 {
 		return errors.New(d.String())
 	}
-	return nil
+	return r.longRun(ctx)
+}
+
+// tenths is into how many parts a long training's losses are averaged.
+const tenths = 10
+
+// risen is by how much the mean loss of a tenth may be over that of the one before: a few hundred steps' means waver, and a schedule's peak costs something.
+const risen = 1.05
+
+// long is what a training of many minutes on the device came to: too many steps for the CPU to follow.
+type long struct {
+	Steps   int       `json:"steps"`
+	Minutes float64   `json:"minutes"`
+	Skipped int       `json:"skipped"` // steps that overflowed
+	Means   []float64 `json:"means"`   // of the losses of each tenth
+}
+
+func (l long) String() string {
+	return fmt.Sprintf("%d steps in %.1f minutes, %d left out; mean losses of its tenths %.4f", l.Steps, l.Minutes, l.Skipped, l.Means)
+}
+
+// longRun trains for some minutes, by the speed that the soak had.
+func (r *run) longRun(ctx context.Context) error {
+	if r.size.minutes == 0 {
+		return nil
+	}
+	before, err := readMetrics(filepath.Join(r.dir, "soak-device", train.MetricsFile))
+	if err != nil {
+		return err
+	}
+	first, last := before[0], before[len(before)-1]
+	if len(before) < 2 || last.Elapsed <= first.Elapsed {
+		return errors.New("the soak is too short to say how many steps the minutes have")
+	}
+	steps := max(tenths, int(60*r.size.minutes*float64(last.Step-first.Step)/(last.Elapsed-first.Elapsed)))
+	dir := filepath.Join(r.dir, "long")
+	args := append([]string{"train", "--device", r.device, "--seed", "1", "--out", dir, "--set", "sample_every=0"}, r.size.soak...)
+	if !r.command(ctx, "long.txt", append(args, "--steps", fmt.Sprint(steps))...) {
+		return nil // it is noted
+	}
+	lines, err := readMetrics(filepath.Join(dir, train.MetricsFile))
+	if err != nil {
+		return err
+	}
+	l, err := judge(lines)
+	r.summary.Long = &l
+	return err
+}
+
+// judge looks for losses that are none or go up.
+func judge(lines []train.Metrics) (long, error) {
+	l := long{Steps: len(lines)}
+	if len(lines) < tenths {
+		return l, fmt.Errorf("%d steps are too few to look at", len(lines))
+	}
+	l.Minutes = lines[len(lines)-1].Elapsed / 60
+	for i := range tenths {
+		sum := 0.0
+		part := lines[i*len(lines)/tenths : (i+1)*len(lines)/tenths]
+		for _, m := range part {
+			if m.Skipped {
+				l.Skipped++
+			}
+			if math.IsNaN(m.Loss) || math.IsInf(m.Loss, 0) {
+				return l, fmt.Errorf("the loss of step %d is no number", m.Step)
+			}
+			sum += m.Loss
+		}
+		l.Means = append(l.Means, sum/float64(len(part)))
+		if i > 0 && l.Means[i] > risen*l.Means[i-1] {
+			return l, fmt.Errorf("the loss went up: its mean was %.4f over a tenth of the steps, and %.4f over the next, up to step %d", l.Means[i-1], l.Means[i], part[len(part)-1].Step)
+		}
+	}
+	return l, nil
 }
 
 func readLosses(path string) ([]float64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	all, err := train.ReadMetrics(f)
+	all, err := readMetrics(path)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +135,19 @@ func readLosses(path string) ([]float64, error) {
 		losses[i] = m.Loss
 	}
 	return losses, nil
+}
+
+func readMetrics(path string) ([]train.Metrics, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all, err := train.ReadMetrics(f)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s has no step", path)
+	}
+	return all, err
 }
 
 // drift is how far the device's curve is from the CPU's.
