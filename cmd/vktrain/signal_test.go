@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -67,6 +68,9 @@ func TestInterruptedWhileNobodyReads(t *testing.T) {
 
 func TestATerminalThatClosesHangsUpTwice(t *testing.T) {
 	t.Chdir(t.TempDir())
+	ours := make(chan os.Signal, 1)
+	signal.Notify(ours, syscall.SIGHUP) // the tests may run under nohup: what is ignored here is ignored in the program too, what is caught is not
+	defer signal.Stop(ours)
 	c, output := startTraining(t)
 	defer output.Close()
 	require.NoError(t, c.Process.Signal(syscall.SIGHUP))
