@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/vktrain/vktrain/experiment"
 )
 
 // row prints an aligned pair of a name and a text.
@@ -26,27 +26,7 @@ type table struct {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) write(w io.Writer) {
-	width := make([]int, len(t.rows[0]))
-	for _, r := range t.rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, r := range t.rows {
-		var line strings.Builder
-		for i, cell := range r {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i > 0 {
-				line.WriteString("  ")
-			}
-			if i < t.left {
-				line.WriteString(cell + pad)
-			} else {
-				line.WriteString(pad + cell)
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
-	}
+	experiment.Table{Left: t.left, Head: t.rows[0], Rows: t.rows[1:]}.Text(w)
 }
 
 func counted(n int, what string) string {

@@ -49,7 +49,7 @@ func (r *run) peer(ctx context.Context) error {
 	name := "precisions-" + p.name
 	r.both(ctx, name, append(append([]string{"bench", "step", "--preset", p.name, "--precision", precisions, "--steps", strconv.Itoa(r.size.repeats)}, p.flags()...), dev...)...)
 	if err := errors.Join(readJSON(filepath.Join(r.dir, "matmul.json"), &r.summary.MatMul), readJSON(filepath.Join(r.dir, name+".json"), &r.summary.Precisions)); err != nil {
-		return nil //nolint:nilerr // the command that should have written it is noted
+		return nil // the command that should have written it is noted
 	}
 	times, err := r.pyTorch(ctx, p, size)
 	switch {
