@@ -43,7 +43,7 @@ func overBlocks[T any](c *compiler, n, size int, block func(w *workerScratch, fr
 		block(&c.scratch.workers[worker], i*size, min(n, (i+1)*size), &parts[i])
 	}
 	if len(parts) == 1 {
-		return serial(func() { body(0, 0); finish(parts) })
+		return parallel(1, func(worker, _ int) { body(worker, 0); finish(parts) }) // beside other nodes' tasks: in the memory of its worker
 	}
 	return kernel{whole: func() {
 		c.pool.For(len(parts), body)
