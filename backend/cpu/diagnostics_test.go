@@ -17,7 +17,7 @@ func TestSmallReductionsDoNotShareMemory(t *testing.T) {
 	defer func() { require.NoError(t, b.Close()) }()
 	g := graph.NewBuilder()
 	hyper, clip := g.Input("hyper", graph.F32, graph.HyperLen), g.Input("clip", graph.F32, 1) // zeros: without an update
-	var wide, narrow [nodes]*graph.Value // all are alive at once, so that no memory is used again, which would keep nodes apart
+	var wide, narrow [nodes]*graph.Value                                                      // all are alive at once, so that no memory is used again, which would keep nodes apart
 	for i := range nodes {
 		wide[i] = g.Input(fmt.Sprint("p", i), graph.F32, n)
 		narrow[i] = g.Cast(wide[i], graph.BF16)
