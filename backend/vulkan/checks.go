@@ -38,7 +38,7 @@ type matrixShape struct {
 	In      graph.DType // of A and B
 }
 
-const checksMagic = "vktrain checks 1 "
+const checksMagic = "vktrain checks 2 " // 1 kept failures of the child as the driver's
 
 // checksFile is where a device's checks are; remembered stands in for the file where there is none.
 type checksFile struct{ path, key string }

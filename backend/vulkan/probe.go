@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -94,18 +95,12 @@ func (d *physicalDevice) findMatrices(opts Options) {
 	f.BFloat16 = slices.ContainsFunc(f.matrices, func(m matrixShape) bool { return m.In == graph.BF16 })
 }
 
-// probe runs the child. What it died of is an answer worth keeping, unless somebody else ended it, or it was too slow: the machine may be busy.
+// probe runs the child. Its answer is kept, and so is that the driver crashes. A child that failed by itself, was ended by somebody or was too slow
+// says nothing of the driver: the next program asks again.
 func probe(opts Options, which string) (answer matrixAnswer, keep bool) {
-	command := opts.Probe
-	if len(command) == 0 {
-		if !canProbe.Load() {
-			return matrixAnswer{Why: "the program does not call vulkan.ProbeMain, and they are asked for in a process of its own alone"}, false
-		}
-		self, err := os.Executable()
-		if err != nil {
-			return matrixAnswer{Why: err.Error()}, false
-		}
-		command = []string{self}
+	command, err := probeCommand(opts)
+	if err != nil {
+		return matrixAnswer{Why: err.Error()}, false
 	}
 	timeout := probeTimeout
 	if opts.probeTimeout > 0 {
@@ -118,20 +113,14 @@ func probe(opts Options, which string) (answer matrixAnswer, keep bool) {
 	child.WaitDelay = time.Second
 	var out, said bytes.Buffer
 	child.Stdout, child.Stderr = &out, &said
-	err := child.Run()
+	err = child.Run()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return matrixAnswer{Why: fmt.Sprintf("the driver did not answer within %v", timeout)}, false
+		return matrixAnswer{Why: fmt.Sprintf("the driver did not answer within %v%s", timeout, askedAgain)}, false
 	case errors.As(err, &exit):
-		why := exit.Error()
-		if line, _, _ := bytes.Cut(bytes.TrimSpace(said.Bytes()), []byte("\n")); len(line) > 0 {
-			why = string(line)
-		}
-		if exit.ExitCode() != 1 { // 1 is ProbeMain's; Go's runtime turns a signal into another
-			why = fmt.Sprintf("the driver ended the process that asked for them (%s)", why)
-		}
-		return matrixAnswer{Why: why}, !interrupted(exit)
+		why, crashed := childEnd(exit, said.Bytes())
+		return matrixAnswer{Why: why}, crashed
 	case err != nil:
 		return matrixAnswer{Why: err.Error()}, false
 	}
@@ -141,17 +130,45 @@ func probe(opts Options, which string) (answer matrixAnswer, keep bool) {
 	return answer, true
 }
 
-// interrupted tells a child that somebody ended from one that fell over.
-func interrupted(exit *exec.ExitError) bool {
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
-		return false
+func probeCommand(opts Options) ([]string, error) {
+	if len(opts.Probe) > 0 {
+		return opts.Probe, nil
 	}
-	switch status.Signal() {
-	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL, syscall.SIGQUIT:
-		return true
+	if !canProbe.Load() {
+		return nil, errors.New("the program does not call vulkan.ProbeMain, and they are asked for in a process of its own alone")
 	}
-	return false
+	self, err := os.Executable()
+	return []string{self}, err
+}
+
+const askedAgain = "; the next program asks again"
+
+// crashes are the signals of a process that does what it must not. Others come from outside: Ctrl-C, a closed terminal, a lack of memory, a limit.
+var crashes = []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE, syscall.SIGABRT, syscall.SIGTRAP}
+
+// runtimeEnd is what Go's runtime writes of a signal (on Windows: an exception) in C code before it exits with status 2, as it also does after a panic.
+// The group is that of a crash.
+var runtimeEnd = regexp.MustCompile(`(?m)^(?:(SIG(?:SEGV|BUS|ILL|FPE|ABRT|TRAP): |fatal error: unexpected signal|Exception 0x)|SIG[A-Z]+: ).*`)
+
+// childEnd tells why a child gave no answer, and whether the driver brought it down.
+func childEnd(exit *exec.ExitError, said []byte) (why string, crashed bool) {
+	why = exit.Error()
+	status, _ := exit.Sys().(syscall.WaitStatus)
+	ended := status.Signaled()
+	if ended {
+		crashed = slices.Contains(crashes, status.Signal())
+	} else if m := runtimeEnd.FindSubmatch(said); m != nil && exit.ExitCode() == 2 {
+		why, ended, crashed = string(m[0]), true, len(m[1]) > 0
+	} else if line, _, _ := bytes.Cut(bytes.TrimSpace(said), []byte("\n")); len(line) > 0 {
+		why = string(line)
+	}
+	switch {
+	case crashed:
+		return fmt.Sprintf("the driver crashed the process that asked for them (%s)", why), true
+	case ended:
+		return fmt.Sprintf("the process that asked for them was ended from outside (%s)%s", why, askedAgain), false
+	}
+	return fmt.Sprintf("the process that asked for them failed (%s)%s", why, askedAgain), false
 }
 
 // Component types of VkComponentTypeKHR, and the scope that kernels can use.
