@@ -10,7 +10,8 @@ package graph
 //	x (..., n), R rows; mean, variance (R)
 //
 // A backend must give the variance's digits where the mean is far larger than the deviations, and where that is rounded: with a shift c near the mean,
-// the variance is mean((x - c)²) - mean(x - c)² (Chan, Golub & LeVeque 1983).
+// the variance is mean((x - c)²) - mean(x - c)² (Chan, Golub & LeVeque 1983). Both are right wherever they are float32 numbers, for all finite x: sums over n
+// may not overflow before they are divided.
 func (b *Builder) RowMoments(x *Value) (mean, variance *Value) {
 	wantFloat(OpRowMoments, x)
 	rows := x.shape.Rows()
@@ -21,7 +22,7 @@ func (b *Builder) RowMoments(x *Value) (mean, variance *Value) {
 
 // The elements of summary's output.
 const (
-	SummarySum       = iota // of all elements
+	SummarySum       = iota // of all elements; nothing is promised where that of their magnitudes is over the largest float32
 	SummaryMin              // the smallest
 	SummaryMax              // the largest
 	SummaryMagnitude        // the largest |x|
@@ -83,6 +84,9 @@ const (
 // Dots gives what the angle and the sizes of two tensors follow from: see DotsProduct and those after it. dst, if not nil, is where they go.
 //
 //	u, v of one size; y (DotsLen)
+//
+// These are squares in float32. They are right for |u| and |v| below 1.8e19, whose squares are numbers; above, that size is infinite and the product may be. A backend
+// may take a product of two elements that is below 1.2e-38, the smallest normal float32, for 0, so that each result is known to that times the number of elements.
 func (b *Builder) Dots(u, v, dst *Value) *Value {
 	wantFloat(OpDots, u, v)
 	wantElems(OpDots, u.Elems(), v)
@@ -96,7 +100,7 @@ func (b *Builder) Dots(u, v, dst *Value) *Value {
 //
 //	update = - lr (decay weight_decay p + (m' / bias1) / (sqrt(v' / bias2) + eps)), m' and v' the moments after it
 //
-// and 0 where clip is 0. u is the update and v is p. It reads what AdamW with the same operands writes, so it must be recorded before that. dst, if not nil, is where they go.
+// and 0 where clip is 0. u is the update and v is p; what Dots says of sizes holds for them, and as in AdamW, squares of clip g must be float32 numbers. It reads what AdamW with the same operands writes, so it must be recorded before that. dst, if not nil, is where they go.
 //
 //	p, m, v, g of one size; hyper (HyperLen); clip (1); y (DotsLen)
 func (b *Builder) AdamWStats(p, m, v, g, hyper, clip, dst *Value, attr AdamWAttr) *Value {
@@ -114,7 +118,8 @@ func (b *Builder) AdamWStats(p, m, v, g, hyper, clip, dst *Value, attr AdamWAttr
 //
 //	x, y (..., n), R rows; a (R)
 //
-// It must be right near 0 too, where the arccosine of a float32 near 1 is not: with x̂ = x/|x| and ŷ = y/|y|, a = 2/pi atan2(|x̂ - ŷ|, |x̂ + ŷ|) (Kahan).
+// It must be right near 0 too, where the arccosine of a float32 near 1 is not: with x̂ = x/|x| and ŷ = y/|y|, a = 2/pi atan2(|x̂ - ŷ|, |x̂ + ŷ|) (Kahan). And it must
+// be right for all finite rows, those whose squares are no float32 numbers too; subnormal elements may be read as zeros. It is NaN of rows that are not finite.
 func (b *Builder) RowAngle(x, y *Value) *Value {
 	wantFloat(OpRowAngle, x, y)
 	wantElems(OpRowAngle, x.Elems(), y)
@@ -126,15 +131,23 @@ func (b *Builder) RowAngle(x, y *Value) *Value {
 	return a
 }
 
+// RowNormsAttr is the attribute of row_norms.
+type RowNormsAttr struct {
+	Centered bool // the mean of each row of x is taken off it
+}
+
 // RowNorms gives each row's euclidean norm, times that of the same row of another tensor and over that of a third, where there are any:
 //
-//	y = |x| |times| / |over|
+//	y = |x| |times| / |over|, or with Centered |x - mean(x)| |times| / |over|
 //
 // Summed over the rows, with x the hidden activations of an MLP, over its output and times the gradient at the output norm's output, this is what bounds the gradient of the
 // MLP's output matrix (Kim et al. 2025, proposition 3.1). It is not finite where over has a row of zeros.
 //
 //	x (..., n), R rows; times, over of R rows of any length, or nil; y (R)
-func (b *Builder) RowNorms(x, times, over *Value) *Value {
+//
+// It is right wherever y is a float32 number, for all finite rows: neither their squares nor the product may overflow or vanish before. Subnormal elements may be
+// read as zeros. With Centered, deviations are told as [Builder.RowMoments] does.
+func (b *Builder) RowNorms(x, times, over *Value, attr RowNormsAttr) *Value {
 	wantFloat(OpRowNorms, x, times, over)
 	rows := x.shape.Rows()
 	for _, v := range []*Value{times, over} {
@@ -143,6 +156,6 @@ func (b *Builder) RowNorms(x, times, over *Value) *Value {
 		}
 	}
 	y := b.Temp("row_norms", F32, rows)
-	b.node(OpRowNorms, []*Value{x, times, over}, []*Value{y}, nil)
+	b.node(OpRowNorms, []*Value{x, times, over}, []*Value{y}, attr)
 	return y
 }

@@ -275,7 +275,7 @@ func TestGradErrors(t *testing.T) {
 		func(b *Builder, x *Value) *Value { return b.TopMagnitudes(x, nil, 2) },
 		func(b *Builder, x *Value) *Value { return b.Dots(x, x, nil) },
 		func(b *Builder, x *Value) *Value { return b.RowAngle(x, x) },
-		func(b *Builder, x *Value) *Value { return b.RowNorms(x, nil, nil) },
+		func(b *Builder, x *Value) *Value { return b.RowNorms(x, nil, nil, RowNormsAttr{}) },
 	} {
 		b = NewBuilder()
 		x = b.Var("x", F32, 2, 3)
@@ -330,7 +330,7 @@ func TestMisusePanics(t *testing.T) {
 		"graph: summary of \"x\" over a threshold of -1":     func(b *Builder) { b.Summary(b.Input("x", F32, 3), nil, nil, -1) },
 		"graph: top_magnitudes: 129 of \"x\", want 1 to 128": func(b *Builder) { b.TopMagnitudes(b.Input("x", F32, 3), nil, 129) },
 		"graph: row_angle of":                                func(b *Builder) { b.RowAngle(b.Input("x", F32, 3, 4), b.Input("y", F32, 2, 6)) },
-		"graph: row_norms of":                                func(b *Builder) { b.RowNorms(b.Input("x", F32, 3, 4), nil, b.Input("y", F32, 4, 3)) },
+		"graph: row_norms of":                                func(b *Builder) { b.RowNorms(b.Input("x", F32, 3, 4), nil, b.Input("y", F32, 4, 3), RowNormsAttr{}) },
 		"graph: qk_norm_rope of":                             func(b *Builder) { b.QKNormRoPE(b.Input("x", F32, 1, 2, 9), nil, QKNormRoPEAttr{Heads: 3, HeadDim: 3}) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ layout(binding = 0) readonly buffer B0 { WORD x[]; };
 layout(binding = 1) readonly buffer B1 { WORD y[]; };
 layout(binding = 2) writeonly buffer B2 { float angle[]; };
 
-// 1/|x| from |x|², 0 for a row of zeros. Where the squares overflow there is no answer.
+// 1/|x| from |x|², 0 for a row of zeros, NaN for one that is not finite.
 float scale(float square) {
   if (!is_finite(square)) return uintBitsToFloat(0x7fc00000u);
   return square > 0.0 ? rsqrt_(square) : 0.0;
@@ -44,15 +44,19 @@ void main() {
   uint end = row < row_count ? n : 0; // lanes without a row still meet the others at the barriers
   uint at = row * n;
   vec2 s = vec2(0.0);
+  for (uint i = lane(); i < end; i += LANES) s = max(s, abs(vec2(GET1(x, 0, at + i), GET1(y, 1, at + i))));
+  s = row_max(s);
+  vec2 down = vec2(power_of_two(-row_exponent(s.x)), power_of_two(-row_exponent(s.y)));
+  s = vec2(0.0);
   for (uint i = lane(); i < end; i += LANES) {
-    vec2 v = vec2(GET1(x, 0, at + i), GET1(y, 1, at + i));
+    vec2 v = vec2(GET1(x, 0, at + i), GET1(y, 1, at + i)) * down;
     s += v * v;
   }
   s = row_sum(s);
   vec2 r = vec2(scale(s.x), scale(s.y));
   s = vec2(0.0); // of the difference, and of the sum
   for (uint i = lane(); i < end; i += LANES) {
-    vec2 v = vec2(GET1(x, 0, at + i), GET1(y, 1, at + i)) * r;
+    vec2 v = vec2(GET1(x, 0, at + i), GET1(y, 1, at + i)) * down * r;
     vec2 d = vec2(v.x - v.y, v.x + v.y);
     s += d * d;
   }

@@ -1,5 +1,5 @@
 // row_moments: the mean and the variance of each row. Deviations are from a shift, the sum over n as it is rounded, and what is left of that is
-// taken off again, so that the variance has its digits where the mean is large.
+// taken off again, so that the variance has its digits where the mean is large. All is times a power of two, so that sums are finite where their means are.
 //! kernel row_moments
 //! kernel row_moments_128 THREADS=128
 //! kernel row_moments_narrow NARROW=1
@@ -26,17 +26,21 @@ void main() {
   uint end = row < row_count ? n : 0; // lanes without a row still meet the others at the barriers
   uint at = row * n;
   float s = 0.0;
-  for (uint i = lane(); i < end; i += LANES) s += GET1(x, 0, at + i);
+  for (uint i = lane(); i < end; i += LANES) s = max(s, abs(GET1(x, 0, at + i)));
+  int e = row_exponent(row_max(s));
+  float down = power_of_two(-e), up = power_of_two(e);
+  s = 0.0;
+  for (uint i = lane(); i < end; i += LANES) s += GET1(x, 0, at + i) * down;
   float shift = row_sum(s) * inv_n;
   vec2 d = vec2(0.0);
   for (uint i = lane(); i < end; i += LANES) {
-    float v = GET1(x, 0, at + i) - shift;
+    float v = GET1(x, 0, at + i) * down - shift;
     d += vec2(v, v * v);
   }
   d = row_sum(d) * inv_n;
   if (lane() != 0 || row >= row_count) return;
   float var = d.y - d.x * d.x;
   if (!is_nan(var) && floatBitsToUint(var) > 0x80000000u) var = 0.0; // a little below it, by rounding
-  mean[row] = shift + d.x;
-  variance[row] = var;
+  mean[row] = (shift + d.x) * up;
+  variance[row] = var * up * up;
 }

@@ -38,3 +38,14 @@ float row_max(float f) {
   ROW_REDUCE(v, LARGER)
   return v.x;
 }
+vec2 row_max(vec2 v) {
+  ROW_REDUCE(v, LARGER)
+  return v;
+}
+
+// The power of two that a row is divided by, given its largest magnitude, so that sums of its squares neither overflow nor vanish: the largest is 2^-27 to 2^28
+// then. Its reciprocal, and products with numbers near 1, are normal.
+int row_exponent(float largest) { return clamp(int(floatBitsToUint(largest) >> 23) - 127, -100, 100); }
+
+// 2^e, e from -126 to 127.
+float power_of_two(int e) { return uintBitsToFloat(uint(e + 127) << 23); }

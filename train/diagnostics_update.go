@@ -81,7 +81,7 @@ func (d *Diagnostics) wants(cfg model.Config, f *model.Forward) []*graph.Value {
 	if mlp.Output != nil && cfg.Norm == model.NormLayer {
 		return nil // the derivative of that norm is over |a - mean|, of which the proposition does not tell
 	}
-	hidden, output := d.b.RowNorms(mlp.Inner, nil, nil), d.b.RowNorms(mlp.OutputAlone(), nil, nil)
+	hidden, output := d.b.RowNorms(mlp.Inner, nil, nil, graph.RowNormsAttr{}), d.b.RowNorms(mlp.OutputAlone(), nil, nil, graph.RowNormsAttr{})
 	h, a := d.mean(hidden), d.mean(output)
 	d.bound = boundNodes{
 		hidden: hidden, sum: mlp.Sum, width: cfg.DModel, layer: len(f.Blocks) - 1,
@@ -112,7 +112,7 @@ func (d *Diagnostics) gradientBound(params []model.Param, values []*graph.Value)
 		}
 		return d.b.View(v, 0, v.Elems(), 1)
 	}
-	sum := d.summary(d.b.RowNorms(n.gradient, column(n.hidden), column(n.output)), nil, 0)
+	sum := d.summary(d.b.RowNorms(n.gradient, column(n.hidden), column(n.output), graph.RowNormsAttr{}), nil, 0)
 	factor := func(*diagnosisReading) float64 { return 1 }
 	if n.output != nil {
 		factor = func(*diagnosisReading) float64 { return math.Sqrt(float64(n.width)) }

@@ -27,38 +27,42 @@ func rowMomentsCases() []opCase {
 				}
 			}
 			c.extra = append(normExtremes(graph.OpRMSNorm, 0, n),
-				variant{name: "rows at 1000", set: far(1000)}, variant{name: "rows at -1e6, a float's half unit away from their mean", set: far(-1e6)})
+				variant{name: "rows at 1000", set: far(1000)}, variant{name: "rows at -1e6, a float's half unit away from their mean", set: far(-1e6)},
+				variant{name: "rows of 3e37, whose sum may overflow", set: scaleBy(3e37, 0)}, variant{name: "rows of 4e18, whose squares' sum may", set: scaleBy(4e18, 0)},
+				variant{name: "rows of 1e-18", set: scaleBy(1e-18, 0)})
 		}
 		list = append(list, c)
 	}
 	return list
 }
 
-// rowMomentsBound: any shift within the mean's bound may be taken for the mean, so that deviations from it are as much larger; what is left of the
-// shift is then subtracted.
+// momentsNum is the mean and the variance. Any shift within the mean's bound may be taken for the mean, so that deviations from it are as much larger; what is
+// left of the shift is then subtracted.
+func momentsNum(x []num) (mean, variance num) {
+	count := float64(len(x))
+	mean = sumNum(x...).div(exact(count))
+	v, sum, squares, carried := 0.0, 0.0, 0.0, 0.0
+	for _, a := range x {
+		dev := a.v - mean.v
+		most := math.Abs(dev) + mean.e + a.e
+		v += dev * dev / count
+		sum += most
+		squares += most * most
+		carried += 2 * a.e * most
+	}
+	// The sum of squares, its terms rounded three times, over n; and the square of the sum over n, which is at most mean.e but for its own rounding.
+	e := carried/count + (count+3+divUnits)*unit*squares/count
+	shift := (count + 1 + divUnits) * unit * sum / count
+	e += shift * (2*mean.e + shift)
+	return mean, result(v, e, 2)
+}
+
 func rowMomentsBound(n *graph.Node, in, out [][]num) {
 	d := n.In[0].Shape().Last()
-	count := float64(d)
 	for r := range out[0] {
-		x := in[0][r*d : (r+1)*d]
-		mean := sumNum(x...).div(exact(count))
-		variance, sum, squares, carried := 0.0, 0.0, 0.0, 0.0
-		for _, v := range x {
-			dev := v.v - mean.v
-			most := math.Abs(dev) + mean.e + v.e
-			variance += dev * dev / count
-			sum += most
-			squares += most * most
-			carried += 2 * v.e * most
-		}
-		// The sum of squares, its terms rounded three times, over n; and the square of the sum over n, which is at most mean.e but for its own rounding.
-		e := carried/count + (count+3+divUnits)*unit*squares/count
-		shift := (count + 1 + divUnits) * unit * sum / count
-		e += shift * (2*mean.e + shift)
-		if squares > math.MaxFloat32 {
-			e = math.Inf(1)
-		}
-		out[0][r], out[1][r] = mean, result(variance, e, 2)
+		x, exp := balanced(in[0][r*d : (r+1)*d])
+		mean, variance := momentsNum(x)
+		out[0][r], out[1][r] = mean.ldexp(exp), variance.ldexp(2*exp)
 	}
 }
 
@@ -232,6 +236,17 @@ func rowAngleCases() []opCase {
 					scaleBy(1e15, 0)(in, r)
 					scaleBy(1e-15, 1)(in, r)
 				}},
+				{name: "rows of 3e37 and 1e-34, whose squares are no numbers", set: func(in [][]float64, r *rand.Rand) {
+					scaleBy(3e37, 0)(in, r)
+					scaleBy(1e-34, 1)(in, r)
+				}},
+				{name: "rows of 1e30", set: scaleBy(1e30, 0, 1)},
+				{name: "rows of 1e-30", set: scaleBy(1e-30, 0, 1)},
+				{name: "a row of 1e30 in one element and 1 in others", set: func(in [][]float64, _ *rand.Rand) {
+					for i := 0; i < len(in[0]); i += n {
+						in[0][i] = 1e30
+					}
+				}},
 				{name: "equal rows", set: func(in [][]float64, _ *rand.Rand) { copy(in[1], in[0]) }},
 				{name: "opposite rows", set: func(in [][]float64, r *rand.Rand) {
 					copy(in[1], in[0])
@@ -251,12 +266,12 @@ func rowAngleCases() []opCase {
 
 // directionNum is x/|x|. Every element has the error of |x| in common, so that what it does to a difference of directions is no more than it is.
 func directionNum(x []num) (unitVector []num, common float64) {
-	square := dotNum(x, x)
 	unitVector = make([]num, len(x))
-	if square.v == 0 {
+	if allZero(x) {
 		return unitVector, 0 // zeros are exact
 	}
-	norm := square.sqrt()
+	x, _ = balanced(x)
+	norm := dotNum(x, x).sqrt()
 	common = exact(1).div(norm).e * norm.v
 	for i, v := range x {
 		unitVector[i] = result(v.v/norm.v, v.e/norm.v, 1)
@@ -296,40 +311,82 @@ func rowAngleBound(n *graph.Node, in, out [][]num) {
 func rowNormsCases() []opCase {
 	var list []opCase
 	for i, s := range diagnosticRows {
-		rows := graph.Shape(s).Rows()
+		rows, n := graph.Shape(s).Rows(), s[len(s)-1]
 		other := func(n int) tensor { return f32(append(s[:len(s)-1:len(s)-1], n)...) }
-		c := opCase{name: dims(s...), in: []tensor{f32(s...), {}, {}}, out: []tensor{f32(rows)}}
+		c := opCase{name: dims(s...), attr: graph.RowNormsAttr{}, in: []tensor{f32(s...), {}, {}}, out: []tensor{f32(rows)}}
 		if i%4 == 1 || i%4 == 3 {
 			c.in[1], c.name = other(19), c.name+" times"
 		}
 		if i%4 == 2 || i%4 == 3 {
 			c.in[2], c.name = other(5), c.name+" over"
 		}
-		if n := s[len(s)-1]; n == 17 || n == 63 {
+		if n == 17 || n == 63 {
 			c.special = true
-			c.extra = normExtremes(graph.OpRMSNorm, 0, n)
+			c.extra = append(normExtremes(graph.OpRMSNorm, 0, n), variant{name: "rows of 1e30", set: scaleBy(1e30, 0)}, variant{name: "rows of 1e-36", set: scaleBy(1e-36, 0)},
+				variant{name: "a row of 1e30 in one element and 1 in others", set: func(in [][]float64, _ *rand.Rand) {
+					for i := 0; i < len(in[0]); i += n {
+						in[0][i] = 1e30
+					}
+				}})
 			if !c.in[2].absent() {
 				c.extra = append(c.extra, variant{name: "over rows of zeros", set: scaleBy(0, 2)})
 			}
+			if !c.in[1].absent() && !c.in[2].absent() {
+				c.extra = append(c.extra, variant{name: "factors of 1e30 over 1e30", set: scaleBy(1e30, 0, 1, 2)}, variant{name: "factors of 1e-30 over 1e-30", set: scaleBy(1e-30, 0, 1, 2)})
+			}
 		}
 		list = append(list, c)
+		if i%2 == 1 || c.special {
+			list = append(list, c.centered())
+		}
 	}
 	return list
 }
 
+// centered is a case of row_norms without the means, and with rows that lie far from zero.
+func (c opCase) centered() opCase {
+	c.name, c.attr = c.name+" centered", graph.RowNormsAttr{Centered: true}
+	c.extra = append(c.extra[:len(c.extra):len(c.extra)], variant{name: "rows at 1000", set: func(in [][]float64, _ *rand.Rand) {
+		for i := range in[0] {
+			in[0][i] += 1000
+		}
+	}})
+	return c
+}
+
 func rowNormsBound(n *graph.Node, in, out [][]num) {
-	norm := func(operand, r int) num {
+	row := func(operand, r int) []num {
 		d := n.In[operand].Shape().Last()
-		x := in[operand][r*d : (r+1)*d]
-		return dotNum(x, x).sqrt()
+		return in[operand][r*d : (r+1)*d]
 	}
+	norm := func(operand, r int) (num, int) {
+		if allZero(row(operand, r)) {
+			return exact(0), 0
+		}
+		x, exp := balanced(row(operand, r))
+		return dotNum(x, x).sqrt(), exp
+	}
+	centered := graph.AttrOf[graph.RowNormsAttr](n).Centered
 	for r := range out[0] {
-		out[0][r] = norm(0, r)
+		y, exp := norm(0, r)
+		if centered {
+			var x []num
+			x, exp = balanced(row(0, r))
+			_, variance := momentsNum(x)
+			y = variance.mul(exact(float64(len(x)))).sqrt()
+		}
 		if in[1] != nil {
-			out[0][r] = out[0][r].mul(norm(1, r))
+			factor, more := norm(1, r)
+			y, exp = y.mul(factor), exp+more
 		}
 		if in[2] != nil {
-			out[0][r] = out[0][r].div(norm(2, r))
+			divisor, less := norm(2, r)
+			if divisor == exact(0) {
+				out[0][r] = exact(y.v / 0)
+				continue
+			}
+			y, exp = y.div(divisor), exp-less
 		}
+		out[0][r] = y.ldexp(exp)
 	}
 }

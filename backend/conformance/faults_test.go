@@ -375,6 +375,45 @@ func diagnosticFaults() []fault {
 			}
 		})},
 		{name: "norms that are not divided", ops: norms, spoil: without(2)},
+		{name: "norms with the means that are to be taken off", ops: norms, spoil: with(func(at *graph.RowNormsAttr) { at.Centered = false })},
+		{name: "norms of squares that overflow or vanish", ops: norms, spoil: after(func(n *graph.Node, in, out [][]float64) {
+			d := n.In[0].Shape().Last()
+			for r := range out[0] {
+				square := inner(in[0][r*d:(r+1)*d], in[0][r*d:(r+1)*d])
+				if square > math.MaxFloat32 {
+					out[0][r] = math.Inf(1)
+				} else if square < 0x1p-126 {
+					out[0][r] = 0
+				}
+			}
+		})},
+		{name: "an angle of squares that overflow or vanish", ops: angle, spoil: after(func(n *graph.Node, in, out [][]float64) {
+			d := n.In[0].Shape().Last()
+			for r := range out[0] {
+				x := in[0][r*d : (r+1)*d]
+				if square := inner(x, x); square > math.MaxFloat32 {
+					out[0][r] = math.NaN()
+				} else if square < 0x1p-126 {
+					out[0][r] = 0.5
+				}
+			}
+		})},
+		{name: "a mean of a sum that overflows", ops: moments, spoil: after(func(n *graph.Node, _, out [][]float64) {
+			d := float64(n.In[0].Shape().Last())
+			for r, mean := range out[0] {
+				if math.Abs(mean*d) > math.MaxFloat32 {
+					out[0][r] = math.Copysign(math.Inf(1), mean)
+				}
+			}
+		})},
+		{name: "a variance of a sum of squares that overflows", ops: moments, spoil: after(func(n *graph.Node, _, out [][]float64) {
+			d := float64(n.In[0].Shape().Last())
+			for r, v := range out[1] {
+				if v*d > math.MaxFloat32 {
+					out[1][r] = math.Inf(1)
+				}
+			}
+		})},
 		{name: "norms without the second", ops: norms, spoil: without(1)},
 		{name: "an update without decay", ops: adamW, spoil: with(func(at *graph.AdamWAttr) { at.Decay = 0 })},
 		{name: "an update of the moments before the step", ops: adamW, spoil: func(n *graph.Node, in, out [][]float64, run reference.Kernel) {

@@ -176,3 +176,33 @@ func dotNum(a, b []num) num {
 	}
 	return sumResult(v, e, mag, len(a))
 }
+
+// ldexp is a 2^exp.
+func (a num) ldexp(exp int) num { return result(math.Ldexp(a.v, exp), math.Ldexp(a.e, exp), 0) }
+
+// balanced gives x over a power of two, so that its largest magnitude is from 1/2 to 1: what an operator must be right for all finite rows is told of that, since
+// a device that heeds the size of a row loses nothing by it.
+func balanced(x []num) (y []num, exp int) {
+	largest := 0.0
+	for _, a := range x {
+		if m := math.Abs(a.v); m > largest && !math.IsInf(m, 0) {
+			largest = m
+		}
+	}
+	_, exp = math.Frexp(largest)
+	y = make([]num, len(x))
+	for i, a := range x {
+		y[i] = num{math.Ldexp(a.v, -exp), math.Ldexp(a.e, -exp)}
+	}
+	return y, exp
+}
+
+// allZero tells a row of zeros, which a device has without error.
+func allZero(x []num) bool {
+	for _, a := range x {
+		if a.v != 0 {
+			return false
+		}
+	}
+	return true
+}

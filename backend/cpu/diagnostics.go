@@ -291,19 +291,23 @@ func angle(x, y []float32) float64 {
 
 func rowNorms(c *compiler, n *graph.Node) kernel {
 	in, out := c.operands(n)
-	rows := len(out[0])
+	rows, centered := len(out[0]), graph.AttrOf[graph.RowNormsAttr](n).Centered
 	return c.overRows(rows, len(in[0])/rows, func(_ *workerScratch, from, to int) {
 		for row := from; row < to; row++ {
-			norm := func(x []float32) float64 {
-				cols := len(x) / rows
-				return math.Sqrt(deviations(x[row*cols:(row+1)*cols], 0))
+			norm := func(x []float32, centered bool) float64 {
+				cols, mean := len(x)/rows, 0.0
+				x = x[row*cols : (row+1)*cols]
+				if centered {
+					mean = total(x) / float64(cols)
+				}
+				return math.Sqrt(deviations(x, mean))
 			}
-			y := norm(in[0])
+			y := norm(in[0], centered)
 			if in[1] != nil {
-				y *= norm(in[1])
+				y *= norm(in[1], false)
 			}
 			if in[2] != nil {
-				y /= norm(in[2])
+				y /= norm(in[2], false)
 			}
 			out[0][row] = float32(y)
 		}

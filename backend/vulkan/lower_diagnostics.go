@@ -188,7 +188,7 @@ func lowerRowNorms(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	}
 	rows := x.Shape().Rows()
 	lanes := d.rowLanes(int(max(length(x), length(times), length(over))))
-	kernel, spec := forFormats(n, "row_norms", []uint32{uint32(lanes), flag(times != nil), flag(over != nil)}, x, times, over)
+	kernel, spec := forFormats(n, "row_norms", []uint32{uint32(lanes), flag(times != nil), flag(over != nil), flag(graph.AttrOf[graph.RowNormsAttr](n).Centered)}, x, times, over)
 	return []dispatch{{
 		kernel: kernel, spec: spec, push: rowNormsPush{uint32(rows), length(x), length(times), length(over)},
 		bind: []*graph.Value{x, times, over, n.Out[0]}, groups: d.grid(ceilDiv(rows, d.threads()/lanes)),

@@ -116,8 +116,8 @@ func diagnostics(b *graph.Builder, x *graph.Value) {
 	b.Output(name+" top", b.TopMagnitudes(x, nil, 100))
 	b.Output(name+" dots", b.Dots(x, x, nil))
 	b.Output(name+" angle", b.RowAngle(x, x))
-	b.Output(name+" norms", b.RowNorms(x, nil, x))
-	b.Output(name+" products", b.RowNorms(x, x, nil))
+	b.Output(name+" norms", b.RowNorms(x, nil, x, graph.RowNormsAttr{}))
+	b.Output(name+" products", b.RowNorms(x, x, nil, graph.RowNormsAttr{Centered: true}))
 	one := func(what string) *graph.Value { return b.Var(what+" of "+name, graph.F32, x.Elems()) }
 	p, clip := b.Var("p of "+name, x.DType(), x.Elems()), b.Fill(b.Temp(name+" clip", graph.F32, 1), 1)
 	hyper := b.Fill(b.Temp(name+" hyper", graph.F32, graph.HyperLen), 1)

@@ -113,15 +113,24 @@ func rowAngle(n *graph.Node, in, out [][]float64) {
 	}
 }
 
-// y = |x| |times| / |over|.
+// y = |x| |times| / |over|, centered |x - mean(x)| |times| / |over|.
 func rowNorms(n *graph.Node, in, out [][]float64) {
-	norm := func(operand, r int) float64 {
+	row := func(operand, r int) []float64 {
 		d := n.In[operand].Shape().Last()
-		x := in[operand][r*d : (r+1)*d]
+		return in[operand][r*d : (r+1)*d]
+	}
+	norm := func(operand, r int) float64 {
+		x := row(operand, r)
 		return math.Sqrt(dot(x, x))
 	}
+	centered := graph.AttrOf[graph.RowNormsAttr](n).Centered
 	for r := range out[0] {
-		out[0][r] = norm(0, r)
+		if centered {
+			_, variance := moments(row(0, r))
+			out[0][r] = math.Sqrt(variance * float64(n.In[0].Shape().Last()))
+		} else {
+			out[0][r] = norm(0, r)
+		}
 		if in[1] != nil {
 			out[0][r] *= norm(1, r)
 		}
