@@ -22,7 +22,7 @@ func controlled(t *testing.T, ctx context.Context, cfg Config, c *Control) (tr *
 	go func() {
 		defer close(lines)
 		r, err := tr.Run(ctx, Hooks{Control: c, Step: func(m Metrics) error {
-			m.TokensPerSec, m.Elapsed = 0, 0
+			m.TokensPerSec, m.Seconds, m.Elapsed = 0, 0, 0
 			lines <- m
 			return nil
 		}})

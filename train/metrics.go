@@ -10,7 +10,7 @@ import (
 )
 
 // Metrics is what one step is known by: a line of metrics.jsonl. For the same config, device and data all of it has the same bits
-// again, except the two times. Losses are means in nats over the kept targets.
+// again, except the times. Losses are means in nats over the kept targets.
 type Metrics struct {
 	Step         int     `json:"step"` // from 1
 	Loss         float64 `json:"loss"` // of the step's batch, before its update; z-loss included
@@ -22,12 +22,18 @@ type Metrics struct {
 	Skipped      bool    `json:"skipped"`      // gradients overflowed in f16, and the step was left out
 	Tokens       int64   `json:"tokens"`       // read since the first step
 	TokensPerSec float64 `json:"tokens_per_s"` // over the last steps, evaluations and samples left out
+	Seconds      float64 `json:"step_s"`       // of the step alone, where that can be told: see [Metrics.Timed]; else 0
 	Elapsed      float64 `json:"elapsed_s"`    // since the first step began, everything included
 
 	Diagnosis *Diagnosis `json:"diagnosis"` // of diagnosed steps; else nil
 }
 
-// MarshalJSON writes a line's object: val_loss only where evaluated, loss_scale and skipped only where they say something, null for what is not finite.
+// Timed tells whether Seconds is there: the time from the end of the step before to that of this one, which was waiting behind it. It is of no step that began with
+// nothing before it (the first, and those after an evaluation, a sample or a pause), was waited for with nothing behind it (those before such, and the last), or was
+// diagnosed, follows a diagnosed one, or was skipped.
+func (m Metrics) Timed() bool { return m.Seconds > 0 }
+
+// MarshalJSON writes a line's object: val_loss only where evaluated, step_s only where timed, loss_scale and skipped only where they say something, null for what is not finite.
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	var val *Number
 	if m.Evaluated {
@@ -43,10 +49,11 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 		Skipped      bool    `json:"skipped,omitempty"`
 		Tokens       int64   `json:"tokens"`
 		TokensPerSec Number  `json:"tokens_per_s"`
+		Seconds      float64 `json:"step_s,omitempty"`
 		Elapsed      Number  `json:"elapsed_s"`
 
 		Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
-	}{m.Step, Number(m.Loss), val, m.LR, Number(m.GradNorm), m.LossScale, m.Skipped, m.Tokens, Number(m.TokensPerSec), Number(m.Elapsed),
+	}{m.Step, Number(m.Loss), val, m.LR, Number(m.GradNorm), m.LossScale, m.Skipped, m.Tokens, Number(m.TokensPerSec), m.Seconds, Number(m.Elapsed),
 		m.Diagnosis})
 }
 
@@ -62,6 +69,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		Skipped      bool     `json:"skipped"`
 		Tokens       int64    `json:"tokens"`
 		TokensPerSec float64  `json:"tokens_per_s"`
+		Seconds      float64  `json:"step_s"`
 		Elapsed      float64  `json:"elapsed_s"`
 
 		Diagnosis *Diagnosis `json:"diagnosis"`
@@ -76,7 +84,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		return *f
 	}
 	*m = Metrics{Step: line.Step, Loss: orNaN(line.Loss), LR: line.LR, GradNorm: orNaN(line.GradNorm), LossScale: line.LossScale, Skipped: line.Skipped, Tokens: line.Tokens,
-		TokensPerSec: line.TokensPerSec, Elapsed: line.Elapsed, Diagnosis: line.Diagnosis}
+		TokensPerSec: line.TokensPerSec, Seconds: line.Seconds, Elapsed: line.Elapsed, Diagnosis: line.Diagnosis}
 	if m.Evaluated = line.ValLoss != nil; m.Evaluated {
 		m.ValLoss = *line.ValLoss
 	}
@@ -114,12 +122,13 @@ func ReadMetrics(r io.Reader) ([]Metrics, error) {
 // throughputWindow is how many of the last steps the rate is taken over.
 const throughputWindow = 20
 
-// throughput measures tokens per second over a window of steps. Time that is not training is cut out by Pause.
+// throughput measures tokens per second over a window of steps, and the time of single ones. Time that is not training is cut out by pause.
 type throughput struct {
 	tokens int       // a step's
 	began  time.Time // of the first step
 	ends   []time.Time
 	paused time.Duration // moves all ends forward
+	behind bool          // the step that has not ended was submitted before the last end: it waited behind that
 }
 
 // step notes the end of a step and returns the rate. The first step's is from its beginning, and later ones leave it out: it is slower.
@@ -136,6 +145,17 @@ func (t *throughput) step(now time.Time) float64 {
 		return 0
 	}
 	return float64(steps*t.tokens) / last.Sub(first).Seconds()
+}
+
+// alone is the time of the step whose end step was told last, in seconds; 0 where that is not its time alone. last says that no other has been submitted behind it,
+// and plain that it was like most.
+func (t *throughput) alone(last, plain bool) float64 {
+	behind := t.behind
+	t.behind = !last && plain
+	if n := len(t.ends); behind && t.behind && n > 1 {
+		return t.ends[n-1].Sub(t.ends[n-2]).Seconds()
+	}
+	return 0
 }
 
 // pause takes a stretch of time out of the measurement.

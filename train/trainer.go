@@ -276,7 +276,7 @@ func (r *run) loop(ctx context.Context) error {
 			LR: rates.At(step), Beta1: r.cfg.Beta1, Beta2: r.cfg.Beta2, Eps: r.cfg.Eps, WeightDecay: r.cfg.decayPerLR(), Step: step, Seed: r.cfg.Seed,
 		})
 		if before != nil {
-			if err := r.report(*before, nil); err != nil {
+			if err := r.report(*before, false, nil); err != nil {
 				return err
 			}
 		}
@@ -313,7 +313,7 @@ func (r *run) hold(ctx context.Context) error {
 		if err != nil || s == nil || r.told {
 			return err
 		}
-		err = r.report(*s, nil)
+		err = r.report(*s, true, nil)
 		r.told = true
 		return err
 	})
@@ -361,17 +361,18 @@ func (r *run) settle(evaluate func() (float64, error)) error {
 	if err != nil || done == nil {
 		return err
 	}
-	return r.report(*done, evaluate)
+	return r.report(*done, true, evaluate)
 }
 
-// report completes the pending step's metrics, once.
-func (r *run) report(s Scalars, evaluate func() (float64, error)) error {
+// report completes the pending step's metrics, once. last says that no step has been submitted behind it.
+func (r *run) report(s Scalars, last bool, evaluate func() (float64, error)) error {
 	if r.told {
 		return nil
 	}
 	m := r.pending
 	m.Loss, m.GradNorm, m.LossScale, m.Skipped, m.Diagnosis = s.Loss, s.GradNorm, s.LossScale, s.Skipped, s.Diagnosis
 	m.TokensPerSec = r.rate.step(time.Now())
+	m.Seconds = r.rate.alone(last, m.Diagnosis == nil && !m.Skipped)
 	broken := notFinite(m)
 	if evaluate != nil && broken == "" {
 		start := time.Now()

@@ -35,7 +35,7 @@ func trainAll(t *testing.T, cfg Config) (lines []Metrics, samples []string, r Re
 	require.NoError(t, err)
 	r, err = tr.Run(context.Background(), Hooks{
 		Step: func(m Metrics) error {
-			m.TokensPerSec, m.Elapsed = 0, 0
+			m.TokensPerSec, m.Seconds, m.Elapsed = 0, 0, 0
 			lines = append(lines, m)
 			return nil
 		},
@@ -44,6 +44,32 @@ func trainAll(t *testing.T, cfg Config) (lines []Metrics, samples []string, r Re
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())
 	return lines, samples, r
+}
+
+// The first step has nothing before it and the last nothing behind it; diagnosed steps and those after them are not like the others.
+func TestWhichStepsAreTimed(t *testing.T) {
+	for _, x := range []struct {
+		set  []string
+		want []int
+	}{
+		{[]string{"eval_every=0", "sample_every=0", "diagnostics_every=0"}, []int{2, 3, 4, 5, 6, 7, 8, 9}},
+		{[]string{"eval_every=4", "sample_every=0", "diagnostics_every=0"}, []int{2, 3, 6, 7}},
+		{[]string{"eval_every=0", "sample_every=0", "diagnostics_every=5"}, []int{3, 4, 7, 8, 9}},
+		{[]string{"eval_every=0", "sample_every=0", "diagnostics_every=0", "accumulation=3"}, []int{2, 3, 4, 5, 6, 7, 8, 9}},
+	} {
+		tr, err := New(t.Context(), smallRun(t, append(x.set, "steps=10")...), reference.NewBackend())
+		require.NoError(t, err)
+		var timed []int
+		_, err = tr.Run(t.Context(), Hooks{Step: func(m Metrics) error {
+			if m.Timed() {
+				timed = append(timed, m.Step)
+			}
+			return nil
+		}})
+		require.NoError(t, err)
+		require.NoError(t, tr.Close())
+		require.Equal(t, x.want, timed, x.set)
+	}
 }
 
 func TestARunReportsEachStepOnce(t *testing.T) {
@@ -129,7 +155,7 @@ func TestARunThatIsInterruptedWithinAStepGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	var got []Metrics
 	hooks := Hooks{Step: func(m Metrics) error {
-		m.Elapsed, m.TokensPerSec = 0, 0
+		m.Elapsed, m.Seconds, m.TokensPerSec = 0, 0, 0
 		got = append(got, m)
 		return nil
 	}}
