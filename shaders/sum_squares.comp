@@ -11,6 +11,7 @@ layout(push_constant) uniform Push {
   uint count;
   uint chunk; // elements of one
   uint first; // chunk
+  uint end; // the chunk after the last
   uint base; // element of the tensor that x begins with
 };
 
@@ -20,9 +21,9 @@ layout(binding = 1) writeonly buffer B1 { float partials[]; };
 #define TERM(i) x[i] * x[i]
 
 void main() {
-  uint part = first + gl_WorkGroupID.x * SLOTS + slot(); // SLOTS divides 64
-  uint from = min(part * chunk, count);
+  uint part = first + gl_WorkGroupID.x * SLOTS + slot(); // the last group may have some that are not asked for
+  uint from = min(part * chunk, count), to = part < end ? min(from + chunk, count) : from;
   float s;
-  ROW_SUM(s, from - base, min(from + chunk, count) - base, TERM)
-  if (lane() == 0) partials[part] = s;
+  ROW_SUM(s, from - base, to - base, TERM)
+  if (lane() == 0 && part < end) partials[part] = s;
 }

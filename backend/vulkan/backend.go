@@ -110,6 +110,9 @@ func (b *Backend) start() error {
 	if err := narrow(devices, b.opts.Limits); err != nil {
 		return err
 	}
+	if said := b.opts.lessened(); said != "" && b.opts.Warn != nil {
+		b.opts.Warn(said)
+	}
 	chosen, err := Choose(infos(devices), b.opts)
 	if err != nil {
 		return err

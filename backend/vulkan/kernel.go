@@ -15,6 +15,7 @@ import (
 const (
 	floorPushBytes   = 128
 	floorInvocations = 128
+	floorGroups      = 65535 // workgroups a dispatch, by dimension
 	floorShared      = 16 << 10
 	floorBindings    = 16 // storage buffers a kernel
 	floorBindBytes   = 64 << 10

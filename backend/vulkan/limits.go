@@ -12,6 +12,15 @@ import (
 // limitsVariable is the environment variable that stands in for an empty Options.Limits.
 const limitsVariable = "VKTRAIN_LIMITS"
 
+// lessened tells of a device that the environment makes less of, which is for tests, and easily forgotten. "": it does not.
+func (o *Options) lessened() string {
+	said := os.Getenv(limitsVariable)
+	if o.Limits != "" || strings.TrimFunc(said, betweenLimits) == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s=%s: no more than that is used of the device", limitsVariable, said)
+}
+
 // noMatricesVariable is Options.NoMatrices for programs without such a flag: set to anything but 0.
 const noMatricesVariable = "VKTRAIN_NO_COOPMAT"
 
@@ -109,7 +118,9 @@ func narrower(limits string) (func(*DeviceInfo), error) {
 		for _, change := range changes {
 			change(d)
 		}
-		d.checkFloor()
+		if d.checkFloor(); d.Unusable != "" {
+			d.Unusable += "; " + where + " makes it so: give more there, or leave it out"
+		}
 	}, nil
 }
 
@@ -152,6 +163,8 @@ func (d *DeviceInfo) checkFloor() {
 		d.Unusable = fmt.Sprintf("its workgroups have at most %d threads (maxComputeWorkGroupInvocations), %d are needed", l.Invocations, floorInvocations)
 	case l.GroupSize[0] < floorInvocations:
 		d.Unusable = fmt.Sprintf("its workgroups have at most %d threads in a row (maxComputeWorkGroupSize), %d are needed", l.GroupSize[0], floorInvocations)
+	case slices.Min(l.GroupCount[:]) < floorGroups:
+		d.Unusable = fmt.Sprintf("its dispatches have at most %d workgroups in a row (maxComputeWorkGroupCount), %d are needed", slices.Min(l.GroupCount[:]), floorGroups)
 	case l.Shared < floorShared:
 		d.Unusable = fmt.Sprintf("its workgroups share at most %d bytes (maxComputeSharedMemorySize), %d are needed", l.Shared, floorShared)
 	case l.Bindings < floorBindings:

@@ -58,12 +58,16 @@ func TestLimitsBelowTheFloorAreNamed(t *testing.T) {
 	for limits, want := range map[string]string{
 		"invocations=127": "127 threads (maxComputeWorkGroupInvocations), 128 are needed",
 		"group=64":        "64 threads in a row (maxComputeWorkGroupSize)",
+		"groups=1":        "1 workgroups in a row (maxComputeWorkGroupCount), 65535 are needed",
+		"groups=65534":    "65534 workgroups in a row",
 		"shared=8K":       "8192 bytes (maxComputeSharedMemorySize), 16384 are needed",
 		"buffers=4":       "4 buffers (maxPerStageDescriptorStorageBuffers)",
 		"range=10":        "10 bytes of a buffer (maxStorageBufferRange), 65536 are needed",
 		"alloc=1M":        "1048576 bytes (maxMemoryAllocationSize), 4194304 are needed",
 	} {
-		require.Contains(t, narrowed(t, limits).Unusable, want)
+		unusable := narrowed(t, limits).Unusable
+		require.Contains(t, unusable, want)
+		require.Contains(t, unusable, "Options.Limits makes it so: give more there")
 	}
 }
 
@@ -137,5 +141,14 @@ func TestKernelsBeyondADevice(t *testing.T) {
 		require.ErrorAs(t, err, &unsupported)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "%add = add(%x, %x)")
+	}
+}
+
+// A variable that was set for a test, and left, is told of.
+func TestLimitsOfTheEnvironmentAreToldOf(t *testing.T) {
+	for said, want := range map[string]string{"": "", " , ": "", "shared=16K": "VKTRAIN_LIMITS=shared=16K: no more than that is used of the device"} {
+		t.Setenv(limitsVariable, said)
+		require.Equal(t, want, (&Options{}).lessened())
+		require.Empty(t, (&Options{Limits: "shared=16K"}).lessened(), "who sets the option knows")
 	}
 }

@@ -55,7 +55,7 @@ func lowerSumRows(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	}}, nil
 }
 
-type sumSquaresPush struct{ Count, Chunk, First, Base uint32 }
+type sumSquaresPush struct{ Count, Chunk, First, End, Base uint32 }
 
 func lowerSumSquares(d *deviceCaps, n *graph.Node) ([]dispatch, error) {
 	if err := d.checkSumSquares(n); err != nil {
@@ -81,8 +81,9 @@ func (d *deviceCaps) sumSquares(n *graph.Node, x *graph.Value, base, first, chun
 	chunk := ceilDiv(count, graph.SumSquaresParts)
 	lanes := d.sumLanes(count)
 	return dispatch{
-		kernel: "sum_squares", spec: []uint32{uint32(lanes)}, push: sumSquaresPush{uint32(count), uint32(chunk), uint32(first), uint32(base)},
-		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{uint32(chunks * lanes / d.threads()), 1, 1},
+		kernel: "sum_squares", spec: []uint32{uint32(lanes)},
+		push: sumSquaresPush{uint32(count), uint32(chunk), uint32(first), uint32(first + chunks), uint32(base)},
+		bind: []*graph.Value{x, n.Out[0]}, groups: [3]uint32{uint32(ceilDiv(chunks*lanes, d.threads())), 1, 1},
 	}
 }
 

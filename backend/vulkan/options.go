@@ -55,7 +55,7 @@ type Options struct {
 	// its error after the kernels in progress. What is compiled already runs on. Nil: nothing ends it.
 	Context context.Context
 
-	// Warn is told, once, of what the device was found to do wrong. Nil: nobody is.
+	// Warn is told, once, of what the device was found to do wrong, and that VKTRAIN_LIMITS makes less of it. Nil: nobody is.
 	Warn func(string)
 
 	extensions   []string                                // of the device, beside those that kernels use

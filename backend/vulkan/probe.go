@@ -67,7 +67,7 @@ func askMatrices(which string) (matrixAnswer, error) {
 			return matrixAnswer{Shapes: usableMatrices(shapes), Names: matrixNames(shapes)}, err
 		}
 	}
-	return matrixAnswer{}, fmt.Errorf("vulkan: %w as %s", ErrNoDevice, which)
+	return matrixAnswer{}, fmt.Errorf("vulkan: %w as %s, as %s says, which is for a program's own child alone", ErrNoDevice, which, probeVariable)
 }
 
 // findMatrices fills in the shapes of cooperative matrices, from the cache or by a child process.

@@ -403,8 +403,7 @@ func (d *deviceCaps) splitSumSquares(n *graph.Node) ([]dispatch, error) {
 	chunk := ceilDiv(x.Elems(), graph.SumSquaresParts)
 	const align = graph.ViewAlign / 4
 	most := (int(d.maxBindBytes/4) - align) / chunk // a part begins at the last place before it that can be bound
-	step := d.threads() / d.sumLanes(x.Elems())     // what a workgroup sums
-	length := evenly(graph.SumSquaresParts, most, step)
+	length := evenly(graph.SumSquaresParts, most, 1)
 	if length == 0 {
 		return nil, d.cannotSplit(n)
 	}

@@ -91,6 +91,27 @@ func TestNormsInPartsKeepBits(t *testing.T) {
 	}
 }
 
+// Sums of squares in parts keep every bit, whether a part's chunks fill its workgroups or not.
+func TestSumSquaresInPartsKeepBits(t *testing.T) {
+	whole, parts := openTest(t, Options{}), openTest(t, Options{Limits: "range=64K"})
+	squares := func(elems int) *graph.Program {
+		b := graph.NewBuilder()
+		b.Output("sums", b.SumSquares(b.Var("x", graph.F32, elems), nil))
+		return b.Build("squares")
+	}
+	for elems, launches := range map[int]int{16385: 2, 70001: 5, 100003: 7, 500009: 32} {
+		p := squares(elems)
+		list, err := lowerNode(parts.caps, p.Nodes()[0])
+		require.NoError(t, err)
+		require.Len(t, list, launches, elems)
+		want, _ := runOnce(t, whole, p)
+		got, _ := runOnce(t, parts, p)
+		require.Equal(t, want, got, elems)
+	}
+	_, err := lowerNode(parts.caps, squares(1 << 20).Nodes()[0])
+	require.ErrorContains(t, err, `tensor "x" has 4194304 bytes, kernels bind at most 65536`, "a chunk and where it begins in its binding do not fit")
+}
+
 // The QK-Norm of a model of width 1280 on 32 times 1024 tokens, on a device that binds 128 MiB.
 func TestQKNormOfALargeBatch(t *testing.T) {
 	d := roomyCaps(backend.Integrated)
@@ -106,15 +127,15 @@ func TestQKNormOfALargeBatch(t *testing.T) {
 	}
 }
 
-// attentionShape is attention and its gradient.
-type attentionShape struct {
+// attentionCase is attention and its gradient.
+type attentionCase struct {
 	format                              graph.DType
 	batch, positions, heads, kv, length int
 	stats, scale                        bool
 	softCap                             float32
 }
 
-func (a attentionShape) program() *graph.Program {
+func (a attentionCase) program() *graph.Program {
 	b := graph.NewBuilder()
 	operand := func(name string, heads int) *graph.Value {
 		x := b.Var(name, graph.F32, a.batch, a.positions, heads*a.length)
@@ -147,7 +168,7 @@ func (a attentionShape) program() *graph.Program {
 // Attention in parts keeps every bit: over sequences, over heads of a sequence that is too large, and over sequences that do not begin where they can be bound.
 func TestAttentionInPartsKeepsBits(t *testing.T) {
 	whole, parts := openTest(t, Options{}), openTest(t, Options{Limits: "range=64K"})
-	for _, a := range []attentionShape{
+	for _, a := range []attentionCase{
 		{format: graph.F32, batch: 4, positions: 64, heads: 4, kv: 4, length: 32},                                        // sequences
 		{format: graph.F32, batch: 1, positions: 101, heads: 6, kv: 3, length: 32},                                       // two key heads, and one
 		{format: graph.F32, batch: 2, positions: 131, heads: 5, kv: 5, length: 34, stats: true, scale: true, softCap: 2}, // heads of two sequences
