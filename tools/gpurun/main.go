@@ -2,7 +2,8 @@
 //
 //	go run ./tools/gpurun [-device vulkan] [-out DIR] [-quick] [-steps N] [-minutes M] [-python PYTHON] [-torch DEVICE]
 //
-// It builds vktrain and runs its commands one after the other. One that fails is noted and the others go on; the exit status is 1 then.
+// It builds vktrain and runs its commands one after the other. One that fails is noted and the others go on, unless it is the device that does not open;
+// the exit status is 1 then.
 package main
 
 import (
@@ -159,9 +160,25 @@ func (r *run) all(ctx context.Context) error {
 	}
 	dev := []string{"--device", r.device}
 	r.both(ctx, "devices", "devices")
+	if !r.command(ctx, "plan.txt", "plan", "--preset", "nano", "--device", r.device) && ctx.Err() == nil { // it is the first that opens the device
+		return errors.Join(r.write(), fmt.Errorf("%s cannot be used, so nothing is measured: `vktrain devices` says what there is (%s)", r.device, filepath.Join(r.dir, "devices.txt")))
+	}
 	r.both(ctx, "pipelines", "devices", "--pipelines", "--preset", r.size.presets[len(r.size.presets)-1].name)
 	r.command(ctx, "conformance.txt", append(append([]string{"conformance", "--json", filepath.Join(r.dir, "conformance.json")}, dev...), r.size.conformance...)...)
 	r.both(ctx, "peak", append([]string{"bench", "peak"}, dev...)...)
+	r.measure(ctx)
+	if err := r.peer(ctx); err != nil {
+		r.note(command{Name: "peer", Error: err.Error()})
+	}
+	if err := r.soak(ctx); err != nil {
+		r.note(command{Name: "soak", Error: err.Error()})
+	}
+	return errors.Join(r.write(), r.failed(ctx))
+}
+
+// measure tunes and measures each preset.
+func (r *run) measure(ctx context.Context) {
+	dev := []string{"--device", r.device}
 	for _, p := range r.size.presets {
 		sizes := append(append([]string{"--preset", p.name}, p.flags()...), dev...)
 		if r.device != "cpu" { // which has nothing to choose from
@@ -173,13 +190,6 @@ func (r *run) all(ctx context.Context) error {
 			filepath.Join(r.dir, "trace-"+p.name+".json")}, sizes...)...)
 		r.readStep("step-" + p.name + ".json")
 	}
-	if err := r.peer(ctx); err != nil {
-		r.note(command{Name: "peer", Error: err.Error()})
-	}
-	if err := r.soak(ctx); err != nil {
-		r.note(command{Name: "soak", Error: err.Error()})
-	}
-	return errors.Join(r.write(), r.failed(ctx))
 }
 
 // build makes vktrain in a folder.

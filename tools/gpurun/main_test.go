@@ -140,12 +140,26 @@ echo '{"version":"2","device":"a GPU","matmul":{"f32":{"ms":1,"gflops":1e-3},"bf
 // A command that fails is noted, and the others are run.
 func TestFailuresAreNoted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	r := &run{dir: dir, device: "vulkan:99", vktrain: built, size: small}
-	err := r.all(context.Background())
-	require.ErrorContains(t, err, "failed: conformance.txt, peak.txt")
-	require.ErrorContains(t, err, "soak-device.txt")
-	data, readErr := os.ReadFile(filepath.Join(dir, "summary.txt"))
-	require.NoError(t, readErr)
-	require.Contains(t, string(data), "99")
-	require.NotContains(t, string(data), "devices.txt failed")
+	less := small
+	less.presets = []preset{{"no-such", 1, 32}}
+	r := &run{dir: dir, device: "cpu", vktrain: built, size: less}
+	ctx := t.Context()
+	require.NoError(t, r.prepare(ctx))
+	r.measure(ctx)
+	require.ErrorContains(t, r.failed(ctx), "failed: ops-no-such.txt, ops-no-such.json, step-no-such.txt, step-no-such.json; see ")
+	require.NoError(t, r.write())
+	data, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
+	require.NoError(t, err)
+	require.Regexp(t, `ops-no-such.txt .*no-such`, string(data))
+}
+
+// Nothing else is run where there is no device: the CPU would train for half an hour to be compared with nothing.
+func TestNoDeviceEndsAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	r := &run{dir: dir, device: "vulkan:99", vktrain: built, size: full(3000)}
+	require.ErrorContains(t, r.all(context.Background()), "vulkan:99 cannot be used, so nothing is measured: `vktrain devices` says what there is")
+	require.Len(t, r.summary.Commands, 3)
+	require.Contains(t, r.summary.Commands[2].Error, "vulkan")
+	require.FileExists(t, filepath.Join(dir, "devices.txt"))
+	require.FileExists(t, filepath.Join(dir, "summary.txt"))
 }
