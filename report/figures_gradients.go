@@ -116,8 +116,8 @@ func cosineFigure(all []*variant) figure {
 
 func boundFigure(all []*variant) figure {
 	f := figure{name: "bound", title: "Proposition 3.1 in the last MLP",
-		text: "Left: the measured |dL/dW₂| as a share of its bound, a sum over tokens of |h| |dL/do|, times γ √D / |a| where an output norm follows (Kim et al. 2025; per token, which is our form of it). It can't be over 1. " +
-			"Middle and right: |h|, what the down projection multiplies, and |a|, its output, means over tokens."}
+		text: "Left: the measured |dL/dW₂| as a share of its bound, a sum over tokens of |h| |dL/do|, times γ √D / |a| where an output norm follows (Kim et al. 2025; per token, which is our form of it; |a - mean(a)| for a LayerNorm). It can't be over 1. " +
+			"Middle and right: |h|, what the down projection multiplies, and |a|, its output (or |a - mean(a)|), means over tokens. Of several micro-batches all is of the last one."}
 	bound := func(of func(b *train.GradientBound) train.Number) func(r *Run) points {
 		return byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
 			if d.Bound == nil {

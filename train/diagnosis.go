@@ -6,14 +6,15 @@ import (
 )
 
 // Diagnosis is what a diagnosed step tells of the inside of the model: all of it is of the parameters before the step's update, and of the step's last
-// micro-batch where there are several, but for the gradients, which are the whole step's. Variances are over the channels of a token (the population's),
-// averaged over the tokens. Norms are Euclidean.
+// micro-batch where there are several, but for the gradients in Parameters, which are the whole step's. Variances are over the channels of a token (the population's),
+// averaged over the tokens. Norms are Euclidean. Gradients are those of the loss, whatever scale it is multiplied by in f16. Nothing has a unit but what says so.
 type Diagnosis struct {
-	Embedding Stream           `json:"embedding"` // the residual stream that the first layer finds, after the embedding norm if there is one
-	Layers    []LayerDiagnosis `json:"layers"`    // from the first
-	Final     Stream           `json:"final"`     // the head's input, after the final norm if there is one
-	Outside   Parameters       `json:"outside"`   // of parameters in no layer: embedding, final norm, head
-	Bound     *GradientBound   `json:"bound,omitempty"`
+	Embedding Stream           `json:"embedding"`       // the residual stream that the first layer finds, after the embedding norm if there is one
+	Layers    []LayerDiagnosis `json:"layers"`          // from the first
+	Final     Stream           `json:"final"`           // the head's input, after the final norm if there is one
+	Outside   Parameters       `json:"outside"`         // of parameters in no layer: embedding, final norm, head
+	Gains     []GainStats      `json:"gains,omitempty"` // of the norms in no layer: the embedding's, the final one
+	Bound     *GradientBound   `json:"bound,omitempty"` // always there; nil in files of versions that left it out of some runs
 }
 
 // LayerDiagnosis is of one layer.
@@ -29,8 +30,9 @@ type LayerDiagnosis struct {
 // Stream is of a hidden state.
 type Stream struct {
 	Variance Number   `json:"variance"`
-	Largest  []Number `json:"largest"`  // the 100 largest magnitudes downwards; fewer where there are fewer elements. Float16 ends at 65,504
-	Overflow Number   `json:"over_f16"` // how many magnitudes are over 65,504 or not finite
+	Largest  []Number `json:"largest"`   // the 100 largest magnitudes downwards; fewer where there are fewer elements. Float16 ends at 65,504
+	F16Share Number   `json:"f16_share"` // the largest over 65,504: 1 is where float16 ends
+	Overflow Number   `json:"over_f16"`  // how many magnitudes are over 65,504 or not finite
 }
 
 // Sublayer is of attention or the MLP.
@@ -38,6 +40,20 @@ type Sublayer struct {
 	Stream         // the residual stream after it, and after the norm of the sum where there is one
 	Output Number  `json:"output_variance"`           // of the module's output, before its output norm
 	Normed *Number `json:"normed_variance,omitempty"` // after its output norm; nil where there is none
+}
+
+// UnmarshalJSON tells a Normed that is not finite, and null, from one that is not there.
+func (s *Sublayer) UnmarshalJSON(data []byte) error {
+	type plain Sublayer
+	read := struct {
+		*plain
+		Normed json.RawMessage `json:"normed_variance"`
+	}{plain: (*plain)(s)}
+	if err := json.Unmarshal(data, &read); err != nil || read.Normed == nil {
+		return err
+	}
+	s.Normed = new(Number)
+	return s.Normed.UnmarshalJSON(read.Normed)
 }
 
 // Attention is of a layer's logits, over all heads and rows.
@@ -69,13 +85,26 @@ type GainStats struct {
 	Max  Number `json:"max"`
 }
 
-// GradientBound holds proposition 3.1 of Kim et al. 2025 for the last MLP: W2 is its down projection, h what it multiplies, a its output, o the output of the
-// module (after its output norm). The bound on |dL/dW2| is a sum over tokens of |h| |dL/do|, times gamma_max sqrt(D) / |a| where an output norm follows.
-// There is none in steps of several micro-batches, nor where that norm is a LayerNorm.
+// GradientBound holds proposition 3.1 of Kim et al. 2025 for the last MLP: W2 is its down projection, h what it multiplies, a = h W2ᵀ its output, o the output of the
+// module (after its output norm, of gain γ). The bound on |dL/dW2| is a sum over tokens of
+//
+//	|h| |dL/do|                               without an output norm
+//	|h| |dL/do| max|γ| sqrt(D) / |a|            where a RMSNorm follows
+//	|h| |dL/do| max|γ| sqrt(D) / |a - mean(a)|  where a LayerNorm does
+//
+// dL/dW2 is the sum over tokens of the outer products of dL/da and h, whose norm is |dL/da| |h|. A RMSNorm o = γ a/r, r² = |a|²/D + eps, has the derivative
+// (I - a aᵀ/(D r²)) γ/r, of which the matrix in brackets has the eigenvalue 1 - |a|²/(D r²), from 0 to 1, along a, and 1 across it: |dL/da| <= max|γ| |dL/do| / r, and
+// r >= |a|/sqrt(D). The paper has the greatest |h| / |a| of all tokens in place of a sum. For a LayerNorm, of which it does not tell, let P = I - 1 1ᵀ/D take off
+// the mean, so that b = P a = a - mean(a) and o = γ b/s, s² = |b|²/D + eps. As b does not change along 1, the derivative with regard to a is P (I - b bᵀ/(D s²)) γ/s: P
+// is a projection, which makes no vector longer, and the rest is as before with b for a, so that |dL/da| <= max|γ| |dL/do| / s and s >= |a - mean(a)|/sqrt(D). It is
+// |a - mean(a)| and not |a| that the gradient is over: a far from 0 whose channels are nearly alike has a large |a| and a large gradient.
+//
+// In a step of several micro-batches all of it is of the last one, its GradNorm too: the sum of all gradients is bound by the sum of such bounds, but dL/do of the
+// others is gone. As the loss is the mean over the step's targets, that is a part of it.
 type GradientBound struct {
 	Hidden   Number `json:"h"`         // |h|, mean over tokens
-	Output   Number `json:"a"`         // |a|, mean over tokens
-	GradNorm Number `json:"grad_norm"` // |dL/dW2|, measured
+	Output   Number `json:"a"`         // |a|, mean over tokens; |a - mean(a)| where a LayerNorm follows
+	GradNorm Number `json:"grad_norm"` // |dL/dW2|, measured, before clipping
 	Bound    Number `json:"bound"`
 }
 

@@ -49,7 +49,7 @@ type place struct {
 // begin starts recording into a program.
 func (d *Diagnostics) begin(b *graph.Builder) {
 	if d != nil {
-		d.b, d.page, d.used, d.bound, d.applies = b, nil, 0, boundNodes{}, false
+		d.b, d.page, d.used, d.applies = b, nil, 0, false
 	}
 }
 
@@ -111,6 +111,7 @@ func (d *Diagnostics) stream(x *graph.Value) func(r *diagnosisReading) Stream {
 		for i := range count {
 			s.Largest = append(s.Largest, Number(r.at(largest, i)))
 		}
+		s.F16Share = s.Largest[0] / f16Limit
 		return s
 	}
 }

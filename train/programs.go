@@ -186,12 +186,12 @@ func StepProgram(cfg model.Config, o ProgramOptions) (*graph.Program, error) {
 	p := newPass(cfg, o, o.ZLoss)
 	params := cfg.Params()
 	scale := o.lossScale(p.b)
-	p.loss.Wrt = o.Diagnostics.wants(cfg, p.f)
+	p.loss.Wrt = o.Diagnostics.wants(cfg, p.f, false)
 	grads, err := p.backward(scale, nil)
 	if err != nil {
 		return nil, err
 	}
-	o.Diagnostics.backward(grads[len(params):])
+	o.Diagnostics.backward(grads[len(params):], false)
 	grads = grads[:len(params)]
 	values := make([]*graph.Value, len(params))
 	for i, q := range params {
@@ -216,9 +216,12 @@ func AccumulateProgram(cfg model.Config, o ProgramOptions) (*graph.Program, erro
 	for _, q := range params {
 		into[p.f.Params[q.Name]] = p.b.Var(PrefixGrad+q.Name, graph.F32, q.Shape...)
 	}
-	if _, err := p.backward(o.lossScale(p.b), into); err != nil {
+	p.loss.Wrt = o.Diagnostics.wants(cfg, p.f, true)
+	grads, err := p.backward(o.lossScale(p.b), into)
+	if err != nil {
 		return nil, err
 	}
+	o.Diagnostics.backward(grads[len(params):], true)
 	return p.b.Build("accumulate"), nil
 }
 

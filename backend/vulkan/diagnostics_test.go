@@ -18,15 +18,15 @@ import (
 	"github.com/vktrain/vktrain/train"
 )
 
-// diagnosedSteps takes three steps, of which the first and the last may be diagnosed, and gives what they tell and every variable after them.
-func diagnosedSteps(t *testing.T, dev backend.Backend, m model.Config, o train.ProgramOptions, diagnose bool) ([]train.Scalars, map[string][]byte) {
+// diagnosedSteps takes three steps, of which the first and the last may be diagnosed, of so many micro-batches, and gives what they tell and every variable after them.
+func diagnosedSteps(t *testing.T, dev backend.Backend, m model.Config, o train.ProgramOptions, parts int, diagnose bool) ([]train.Scalars, map[string][]byte) {
 	t.Helper()
-	programs, err := train.StepperPrograms(m, o, 1)
+	programs, err := train.StepperPrograms(m, o, parts)
 	require.NoError(t, err)
 	o.Diagnostics = &train.Diagnostics{}
-	diagnosed, err := train.StepperPrograms(m, o, 1)
+	diagnosed, err := train.StepperPrograms(m, o, parts)
 	require.NoError(t, err)
-	store, err := dev.NewStore(programs[0].Vars())
+	store, err := dev.NewStore(train.Vars(programs...))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
 	for _, p := range m.Params() {
@@ -39,16 +39,21 @@ func diagnosedSteps(t *testing.T, dev backend.Backend, m model.Config, o train.P
 	s, err := train.NewDiagnosingStepper(dev, store, programs, diagnosed, o.Diagnostics)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
+	s.SetLossScale(train.LossScale{Scale: 64}, 1000) // in f16
 	var all []train.Scalars
 	for step := 1; step <= 3; step++ {
 		if diagnose && step != 2 {
 			s.Diagnose()
 		}
-		b := train.Batch{Tokens: make([]int32, o.Batch*m.SeqLen), Targets: make([]int32, o.Batch*m.SeqLen)}
-		for i := range b.Tokens {
-			b.Tokens[i], b.Targets[i] = int32(i*i*step%m.VocabSize), int32((i+1)*(i+1)*step%m.VocabSize)
+		batches := make([]train.Batch, parts)
+		for k := range batches {
+			b := train.Batch{Tokens: make([]int32, o.Batch*m.SeqLen), Targets: make([]int32, o.Batch*m.SeqLen)}
+			for i := range b.Tokens {
+				b.Tokens[i], b.Targets[i] = int32(i*i*(step+k)%m.VocabSize), int32((i+1)*(i+1)*(step+k)%m.VocabSize)
+			}
+			batches[k] = b
 		}
-		before, err := s.Submit([]train.Batch{b}, train.Hyper{LR: 0.01, Beta1: 0.9, Beta2: 0.95, Eps: 1e-2, WeightDecay: 0.1, Step: step})
+		before, err := s.Submit(batches, train.Hyper{LR: 0.01, Beta1: 0.9, Beta2: 0.95, Eps: 1e-2, WeightDecay: 0.1, Step: step})
 		require.NoError(t, err)
 		if before != nil {
 			all = append(all, *before)
@@ -66,31 +71,42 @@ func diagnosedSteps(t *testing.T, dev backend.Backend, m model.Config, o train.P
 
 // A diagnosed step has the bits that it has without, in each format, and tells what the CPU's does.
 func TestDiagnosedSteps(t *testing.T) {
-	c, err := cpu.New(cpu.Options{Threads: 2})
+	host, err := cpu.New(cpu.Options{Threads: 2})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
+	defer func() { require.NoError(t, host.Close()) }()
 	m := model.Default()
 	m.VocabSize, m.DModel, m.NLayers, m.NHeads, m.NKVHeads, m.HeadDim, m.DFF, m.SeqLen = 67, 24, 2, 2, 1, 12, 40, 33
 	m = m.Normalize()
 	require.NoError(t, m.Validate())
-	for _, storage := range []graph.DType{graph.F32, graph.BF16} {
+	for _, storage := range []graph.DType{graph.F32, graph.BF16, graph.F16} {
 		o := Options{}
 		if storage == graph.F32 { // drivers that run on the CPU take minutes to compile a GPU's tiles for 16 bits
 			o.tweak = asGPU
 		}
 		b := openTest(t, o)
-		for _, placement := range []string{"peri", "pre"} {
-			t.Run(fmt.Sprint(storage, " ", placement), func(t *testing.T) {
-				m.Placement = placement
-				o := train.ProgramOptions{Batch: 2, MaxNorm: 1, Storage: storage}
-				plain, before := diagnosedSteps(t, b, m, o, false)
-				seen, after := diagnosedSteps(t, b, m, o, true)
+		for _, c := range []struct {
+			placement, norm, qkNorm string
+			recompute               model.Recompute
+			parts                   int
+		}{
+			{"peri", model.NormRMS, model.QKNormRMS, "", 1},
+			{"pre", model.NormRMS, model.QKNormNone, model.RecomputeBlock, 1},
+			{"peri", model.NormLayer, model.QKNormL2, "", 2},
+			{"olmo2", model.NormRMS, model.QKNormRMSFull, "", 1},
+			{"post", model.NormLayer, model.QKNormLayerNorm, model.RecomputeBlock, 2},
+		} {
+			t.Run(fmt.Sprint(storage, " ", c), func(t *testing.T) {
+				m := m
+				m.Placement, m.Norm, m.QKNorm = c.placement, c.norm, c.qkNorm
+				o := train.ProgramOptions{Batch: 2 / c.parts, MaxNorm: 1, Storage: storage, Recompute: c.recompute}
+				plain, before := diagnosedSteps(t, b, m, o, c.parts, false)
+				seen, after := diagnosedSteps(t, b, m, o, c.parts, true)
 				require.Equal(t, before, after)
 				tolerance := 1e-3
 				if storage != graph.F32 {
 					tolerance = 0.15 // rounded activations and gradients, three steps on
 				}
-				like, _ := diagnosedSteps(t, c, m, o, true)
+				like, _ := diagnosedSteps(t, host, m, o, c.parts, true)
 				for i := range seen {
 					require.Equal(t, i != 1, seen[i].Diagnosis != nil)
 					compareDiagnoses(t, like[i].Diagnosis, seen[i].Diagnosis, tolerance)
