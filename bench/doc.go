@@ -3,12 +3,3 @@
 // Machines are shared and drift, so what is compared is measured in turns within one process: step for step, repeat for repeat. Times are
 // medians, with the least beside them.
 package bench
-
-import "slices"
-
-// median of at least one number; x is sorted.
-func median(x []float64) float64 {
-	slices.Sort(x)
-	n := len(x)
-	return (x[(n-1)/2] + x[n/2]) / 2
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/internal/bootstrap"
 	"github.com/vktrain/vktrain/rng"
 	"github.com/vktrain/vktrain/train"
 )
@@ -153,9 +154,9 @@ func matMul(ctx context.Context, dev backend.Backend, order string, d Dims, form
 			times = append(times, seconds[0])
 		}
 	}
-	s := median(times)
+	s := bootstrap.Median(times)
 	flops, _ := graph.Cost(p.Nodes()[0])
-	result.Ms, result.MsMin, result.GFLOPs = 1e3*s, 1e3*times[0], ratio(float64(flops)/1e9, s)
+	result.Ms, result.MsMin, result.GFLOPs = 1e3*s, 1e3*slices.Min(times), ratio(float64(flops)/1e9, s)
 	return result, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/internal/bootstrap"
 )
 
 // Op is an operator with shapes, or all of one operator's nodes, in a training step.
@@ -88,9 +89,9 @@ func profile(ctx context.Context, t *trainee, repeats int, key func(n *graph.Nod
 	}
 	total := 0.0
 	for i := range ops {
-		s := median(times[i])
+		s := bootstrap.Median(times[i])
 		total += s
-		ops[i].Ms, ops[i].MsMin = 1e3*s, 1e3*times[i][0]
+		ops[i].Ms, ops[i].MsMin = 1e3*s, 1e3*slices.Min(times[i])
 		ops[i].GFLOPs, ops[i].GBs = ratio(float64(ops[i].flops)/1e9, s), ratio(float64(ops[i].bytes)/1e9, s)
 	}
 	for i := range ops {

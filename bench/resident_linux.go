@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// peakResident is the most memory that the process has held in bytes; 0 if unknown. VmHWM counts from the start of this very program, where
+// PeakResident is the most memory that the process has held in bytes; 0 if unknown. VmHWM counts from the start of this very program, where
 // getrusage's figure is inherited from the one that started it.
-func peakResident() int64 {
+func PeakResident() int64 {
 	f, err := os.Open("/proc/self/status")
 	if err != nil {
 		return 0
@@ -24,4 +24,9 @@ func peakResident() int64 {
 		}
 	}
 	return 0
+}
+
+// ResetPeakResident makes PeakResident count from now, and tells whether it does.
+func ResetPeakResident() bool {
+	return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil // proc_pid_clear_refs(5)
 }

@@ -44,7 +44,7 @@ func TestResidentMemoryIsThePlans(t *testing.T) {
 }
 
 func trainResident(t *testing.T) (r resident) {
-	r.Before = peakResident()
+	r.Before = PeakResident()
 	cfg := model.Default()
 	cfg.VocabSize, cfg.DModel, cfg.NLayers, cfg.NHeads, cfg.DFF, cfg.SeqLen, cfg.Tied = 8192, 512, 6, 8, 1408, 128, true
 	dev, err := cpu.New(cpu.Options{Threads: 2})
@@ -57,7 +57,7 @@ func trainResident(t *testing.T) (r resident) {
 	}
 	programs, err := train.StepperPrograms(cfg, train.ProgramOptions{Batch: 2, MaxNorm: 1}, 1)
 	require.NoError(t, err)
-	r.Need, r.Peak = train.MemoryOn(dev, programs...), peakResident()
+	r.Need, r.Peak = train.MemoryOn(dev, programs...), PeakResident()
 	require.NoError(t, tr.close())
 	require.NoError(t, dev.Close())
 	return r

@@ -2,5 +2,8 @@
 
 package bench
 
-// peakResident is unknown.
-func peakResident() int64 { return 0 }
+// PeakResident is unknown.
+func PeakResident() int64 { return 0 }
+
+// ResetPeakResident is not possible.
+func ResetPeakResident() bool { return false }

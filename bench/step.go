@@ -10,6 +10,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
+	"github.com/vktrain/vktrain/internal/bootstrap"
 	"github.com/vktrain/vktrain/model"
 	"github.com/vktrain/vktrain/rng"
 	"github.com/vktrain/vktrain/train"
@@ -26,6 +27,9 @@ type StepOptions struct {
 
 // warmUp is how many steps of each model run before those that are measured.
 const warmUp = 2
+
+// leastTurns is how many turns an interval needs.
+const leastTurns = 5
 
 // profiles is how many times the nodes of each model's step are timed.
 const profiles = 3
@@ -46,13 +50,20 @@ type Step struct {
 	Steps        int     `json:"steps"`
 	MsPerStep    float64 `json:"ms_per_step"` // the median
 	MsMin        float64 `json:"ms_min"`
+	MsLow        float64 `json:"ms_low,omitempty"` // the quartiles
+	MsHigh       float64 `json:"ms_high,omitempty"`
 	CPUSeconds   float64 `json:"cpu_s_per_step,omitempty"` // that the process took of all cores for a step, the median; 0 if unknown
 	TokensPerSec float64 `json:"tokens_per_s"`
-	GFLOPs       float64 `json:"gflops"`       // per second: model.CausalFLOPsPerToken over the median
-	Ratio        float64 `json:"ratio"`        // to the first model: the median over the turns of this one's time by that one's in the same turn
-	PeakBytes    int64   `json:"peak_bytes"`   // what the process held at most; of another device, what is held there
-	DeviceBytes  int64   `json:"device_bytes"` // parameters, moments, arena and inputs
-	Loss         float64 `json:"loss"`         // of the last step
+	GFLOPs       float64 `json:"gflops"`              // per second: model.CausalFLOPsPerToken over the median
+	Ratio        float64 `json:"ratio"`               // to the first model: the median over the turns of this one's time by that one's in the same turn
+	RatioLow     float64 `json:"ratio_low,omitempty"` // its bootstrap interval; 0 with under leastTurns turns, and of the first model
+	RatioHigh    float64 `json:"ratio_high,omitempty"`
+	RatioTo      string  `json:"ratio_to,omitempty"` // the first model's name
+	PeakBytes    int64   `json:"peak_bytes"`         // what the process held at most; of another device, what is held there
+	DeviceBytes  int64   `json:"device_bytes"`       // parameters, moments, arena and inputs
+	Loss         float64 `json:"loss"`               // of the last step
+
+	Work train.Work `json:"work"` // of the step, a token
 
 	Memory []backend.MemoryUse `json:"memory_use,omitempty"` // of all models together, if the device says which memory it has taken
 
@@ -210,7 +221,7 @@ func newTrainee(ctx context.Context, dev backend.Backend, m Model, o StepOptions
 		result: Step{
 			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Recompute: string(cmp.Or(m.Recompute, model.RecomputeNone)),
 			Precision: storage.String(), Masters: m.masters(), Device: dev.Info().String(), Params: cfg.NumParams(),
-			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps,
+			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps, Work: train.WorkOf(cfg, o.SeqLen, tokens, programs, 1),
 		},
 	}
 	t.result.Threads = threads(dev)
@@ -254,9 +265,15 @@ func (t *trainee) step() (seconds float64, err error) {
 
 func (t *trainee) finish(dev backend.Backend, first *trainee) Step {
 	r := t.result
-	r.Ratio = medianRatio(r.seconds, first.result.seconds)
-	s := median(slices.Clone(r.seconds))
-	r.CPUSeconds = median(slices.Clone(r.cpu))
+	ratios := ratiosOf(r.seconds, first.result.seconds)
+	r.Ratio, r.RatioTo = bootstrap.Median(ratios), first.result.Name
+	if t != first && len(ratios) >= leastTurns {
+		r.RatioLow, r.RatioHigh = bootstrap.Interval(ratios, bootstrap.Median, "turns", r.Name)
+	}
+	low, high := bootstrap.Quartiles(slices.Clone(r.seconds))
+	r.MsLow, r.MsHigh = 1e3*low, 1e3*high
+	s := bootstrap.Median(r.seconds)
+	r.CPUSeconds = bootstrap.Median(r.cpu)
 	tokens := float64(r.Batch * r.SeqLen)
 	r.MsPerStep, r.MsMin, r.TokensPerSec = 1e3*s, 1e3*slices.Min(r.seconds), tokens/s
 	r.GFLOPs = t.cfg.CausalFLOPsPerToken(r.SeqLen) * tokens / s / 1e9
@@ -265,7 +282,7 @@ func (t *trainee) finish(dev backend.Backend, first *trainee) Step {
 		r.DeviceBytes += deviceBytes(e)
 	}
 	if r.PeakBytes = r.DeviceBytes; dev.Info().Kind == backend.CPU {
-		r.PeakBytes = max(peakResident(), r.DeviceBytes)
+		r.PeakBytes = max(PeakResident(), r.DeviceBytes)
 	}
 	if m, ok := dev.(backend.MemoryReporter); ok {
 		r.Memory = m.MemoryUse()
@@ -280,13 +297,13 @@ func deviceBytes(x any) int64 {
 	return 0
 }
 
-// medianRatio is the median of a[i]/b[i].
-func medianRatio(a, b []float64) float64 {
+// ratiosOf are a[i]/b[i].
+func ratiosOf(a, b []float64) []float64 {
 	ratios := make([]float64, len(a))
 	for i := range a {
 		ratios[i] = a[i] / b[i]
 	}
-	return median(ratios)
+	return ratios
 }
 
 func (t *trainee) close() error {

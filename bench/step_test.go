@@ -8,6 +8,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/backend/cpu"
+	"github.com/vktrain/vktrain/internal/bootstrap"
 	"github.com/vktrain/vktrain/model"
 )
 
@@ -45,7 +46,13 @@ func TestStepsAreTrainingSteps(t *testing.T) {
 		require.Greater(t, s.DeviceBytes, int64(3*4*s.Params))
 	}
 	require.Equal(t, 1.0, got[0].Ratio)
-	require.Equal(t, medianRatio(got[1].seconds, got[0].seconds), got[1].Ratio)
+	require.Equal(t, bootstrap.Median(ratiosOf(got[1].seconds, got[0].seconds)), got[1].Ratio)
+	require.Zero(t, got[1].RatioHigh, "three turns have no interval")
+	require.LessOrEqual(t, got[1].MsLow, got[1].MsPerStep)
+	require.GreaterOrEqual(t, got[1].MsHigh, got[1].MsPerStep)
+	require.Equal(t, "pre", got[1].RatioTo)
+	require.Equal(t, got[1].Work.FLOPs, got[0].Work.FLOPs, "of matrix products")
+	require.Greater(t, got[1].Work.NormElements, got[0].Work.NormElements)
 	require.InEpsilon(t, small("pre").Config.CausalFLOPsPerToken(8)*got[0].TokensPerSec/1e9, got[0].GFLOPs, 1e-9)
 }
 
@@ -67,8 +74,12 @@ func TestStepsRefuse(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestMedian(t *testing.T) {
-	require.Equal(t, 2.0, median([]float64{3, 1, 2}))
-	require.Equal(t, 2.5, median([]float64{4, 3, 1, 2}))
-	require.Equal(t, 2.0, medianRatio([]float64{2, 8, 3}, []float64{1, 2, 3}))
+func TestRatiosHaveAnInterval(t *testing.T) {
+	require.Equal(t, []float64{2, 4, 1}, ratiosOf([]float64{2, 8, 3}, []float64{1, 2, 3}))
+	got, err := Steps(t.Context(), open(t, 1), []Model{small("pre"), small("peri")}, StepOptions{Batch: 1, SeqLen: 8, Steps: leastTurns})
+	require.NoError(t, err)
+	require.Zero(t, got[0].RatioHigh, "the first is compared with nothing")
+	require.Positive(t, got[1].RatioLow)
+	require.LessOrEqual(t, got[1].RatioLow, got[1].Ratio)
+	require.GreaterOrEqual(t, got[1].RatioHigh, got[1].Ratio)
 }

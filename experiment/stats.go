@@ -6,14 +6,14 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/vktrain/vktrain/rng"
+	"github.com/vktrain/vktrain/internal/bootstrap"
 )
 
 const (
 	// Resamples is how many bootstrap samples an interval is of.
-	Resamples = 10_000
+	Resamples = bootstrap.Resamples
 	// Confidence is that of intervals.
-	Confidence = 0.95
+	Confidence = bootstrap.Confidence
 	// leastPairs is how many pairs an interval needs: with two there are three means that a resample can have.
 	leastPairs = 3
 )
@@ -62,27 +62,13 @@ type Interval struct {
 	Resamples  int     `json:"resamples"`
 }
 
-// bootstrap gives the interval of the mean of differences, or nil. The draws are those of a stream that names tell, so that they are the same
-// whatever else is computed.
-func bootstrap(x []float64, names ...string) *Interval {
+// meanInterval gives the interval of the mean of x, or nil.
+func meanInterval(x []float64, names ...string) *Interval {
 	if len(x) < leastPairs {
 		return nil
 	}
-	r := rng.New(0, append([]string{"bootstrap"}, names...)...)
-	means := make([]float64, Resamples)
-	sample := make([]float64, len(x))
-	for i := range means {
-		for j := range sample {
-			sample[j] = x[r.IntN(len(x))]
-		}
-		means[i] = stat.Mean(sample, nil)
-	}
-	slices.Sort(means)
-	tail := (1 - Confidence) / 2
-	return &Interval{
-		Low: stat.Quantile(tail, stat.LinInterp, means, nil), High: stat.Quantile(1-tail, stat.LinInterp, means, nil),
-		Confidence: Confidence, Resamples: Resamples,
-	}
+	low, high := bootstrap.Interval(x, bootstrap.Mean, names...)
+	return &Interval{Low: low, High: high, Confidence: Confidence, Resamples: Resamples}
 }
 
 // difference pairs values by their index; NaN is a value that is not there.
@@ -100,6 +86,6 @@ func difference(metric, id, baseline string, x, base []float64) *Difference {
 		return nil
 	}
 	d.N, d.Mean, d.SD = s.N, s.Mean, s.SD
-	d.Interval = bootstrap(d.BySeed, metric, id, baseline)
+	d.Interval = meanInterval(d.BySeed, metric, id, baseline)
 	return d
 }

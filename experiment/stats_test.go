@@ -23,25 +23,25 @@ func TestSpread(t *testing.T) {
 }
 
 func TestBootstrap(t *testing.T) {
-	require.Nil(t, bootstrap([]float64{1, 2}), "two pairs have no interval")
-	same := bootstrap([]float64{2, 2, 2})
+	require.Nil(t, meanInterval([]float64{1, 2}), "two pairs have no interval")
+	same := meanInterval([]float64{2, 2, 2})
 	require.Equal(t, []float64{2, 2}, []float64{same.Low, same.High})
 	// Of three values a mean of resamples is the least with probability 1/27, which is over 2.5%.
-	three := bootstrap([]float64{1, 2, 6})
+	three := meanInterval([]float64{1, 2, 6})
 	require.Equal(t, []float64{1, 6}, []float64{three.Low, three.High})
 	// Of many, it is normal: the mean of 400 numbers of variance 1 to ±1.96/20.
 	x := make([]float64, 400)
 	for i := range x {
 		x[i] = float64(2*(i%2) - 1)
 	}
-	many := bootstrap(x, "name")
+	many := meanInterval(x, "name")
 	require.InDelta(t, -0.098, many.Low, 0.006)
 	require.InDelta(t, 0.098, many.High, 0.006)
-	require.Equal(t, many, bootstrap(x, "name"), "the same draws")
+	require.Equal(t, many, meanInterval(x, "name"), "the same draws")
 	for i := range x {
 		x[i] = math.Sin(float64(i)) // no two resamples have one mean
 	}
-	require.NotEqual(t, bootstrap(x, "name"), bootstrap(x, "other"))
+	require.NotEqual(t, meanInterval(x, "name"), meanInterval(x, "other"))
 	require.Equal(t, Resamples, many.Resamples)
 }
 

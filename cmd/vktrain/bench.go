@@ -248,11 +248,16 @@ func formatsText(precision, masters string) string {
 func writeStep(w io.Writer, s bench.Step, compared bool) {
 	row(w, "model", "%s: %s parameters, %d sequences of %d tokens, in %s", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen, formatsText(s.Precision, s.Masters))
 	row(w, "step", "%.1f ms, at best %.1f; %s tokens/s, %.1f GFLOP/s of the model", s.MsPerStep, s.MsMin, grouped(int64(s.TokensPerSec)), s.GFLOPs)
+	row(w, "work", "%.4g FLOP of matrix products a token, %.4g numbers through norms, %s through all operators", s.Work.FLOPs, s.Work.NormElements, size(int64(s.Work.Bytes)))
 	if s.CPUSeconds > 0 {
 		row(w, "cpu", "%.3g seconds of this machine's cores a step", s.CPUSeconds)
 	}
 	if compared {
-		row(w, "ratio", "%.4f of the first model's time", s.Ratio)
+		between := ""
+		if s.RatioHigh > 0 {
+			between = fmt.Sprintf(", 95%% interval over the turns %.4f to %.4f", s.RatioLow, s.RatioHigh)
+		}
+		row(w, "ratio", "%.4f of the first model's time%s", s.Ratio, between)
 	}
 	if s.PeakGFLOPs > 0 {
 		on := ""
