@@ -5,11 +5,13 @@ package vulkan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	vk "github.com/vulkan-go/vulkan"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/graph"
@@ -402,4 +404,13 @@ func TestProfileTimesEachNode(t *testing.T) {
 	ticket, err := e.Submit()
 	require.NoError(t, err)
 	require.Equal(t, repeated(4, n), fetch(t, e, ticket, "sum", 4*n))
+}
+
+// A clock of no frequency is no clock: RADV without hardware says that a tick takes 1/0.
+func TestTimestampPeriods(t *testing.T) {
+	for period, want := range map[float32]float32{1: 1, 52.08: 52.08, 0: 0, -1: 0, float32(math.Inf(1)): 0, float32(math.NaN()): 0} {
+		l := Limits{}
+		l.fill(&vk.PhysicalDeviceLimits{TimestampPeriod: period})
+		require.Equal(t, want, l.TimestampNanos, period)
+	}
 }

@@ -4,6 +4,7 @@ package vulkan
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -110,7 +111,9 @@ func (l *Limits) fill(from *vk.PhysicalDeviceLimits) {
 	l.PushBytes = from.MaxPushConstantsSize
 	l.Align = int64(from.MinStorageBufferOffsetAlignment)
 	l.AtomSize = int64(from.NonCoherentAtomSize)
-	l.TimestampNanos = from.TimestampPeriod
+	if p := from.TimestampPeriod; p > 0 && !math.IsInf(float64(p), 1) { // drivers divide by a frequency, which is 0 on RADV without hardware
+		l.TimestampNanos = p
+	}
 }
 
 func (d *physicalDevice) askMemory(instance *vkx.Instance) {

@@ -56,8 +56,14 @@ func openTuned(t *testing.T, dir string, times map[string]float64, opts Options)
 func kernelOf(b *Backend, e *Executable) string {
 	n := e.program.Nodes()[0]
 	l := e.launches[0]
-	if strings.HasPrefix(l.kernel, "fill") {
+	switch {
+	case strings.HasPrefix(l.kernel, "fill"):
 		return "wrong"
+	case n.Op != graph.OpMatMul:
+		if strings.HasSuffix(e.launches[len(e.launches)-1].kernel, "_16") {
+			return n.Op.String() + "_16"
+		}
+		return n.Op.String()
 	}
 	for _, c := range b.caps.matMulCandidates(n, b.caps.ruleForMatMul(n)) {
 		list := b.caps.matMul(n, c)
@@ -282,10 +288,12 @@ func TestTuneOnThisDevice(t *testing.T) {
 	if b.physical.Limits.TimestampNanos == 0 {
 		t.Skip("no timestamps")
 	}
-	choices, err := b.Tune(t.Context(), layers())
+	programs := []*graph.Program{layers(), attentionCase{format: graph.F32, batch: 1, positions: 100, heads: 2, kv: 1, length: 32}.program()}
+	choices, err := b.Tune(t.Context(), programs...)
 	require.NoError(t, err)
+	require.Len(t, choices, 5)
 	for _, c := range choices {
-		require.Greater(t, len(c.Times), 2)
+		require.Greater(t, len(c.Times), 1)
 		fastest := c.Times[0].Seconds
 		for _, k := range c.Times {
 			require.Positive(t, k.Seconds)
@@ -293,7 +301,33 @@ func TestTuneOnThisDevice(t *testing.T) {
 			require.GreaterOrEqual(t, k.Seconds*tuneGain, fastest/tuneGain)
 		}
 	}
-	require.Equal(t, choices, b.Choices(layers()))
+	require.Equal(t, choices, b.Choices(programs...))
+}
+
+// Attention and its gradient have the tiles that were measured to be faster, each for itself.
+func TestTilesOfAttentionAreTuned(t *testing.T) {
+	p := attentionCase{format: graph.F32, batch: 2, positions: 70, heads: 4, kv: 2, length: 20, softCap: 5}.program()
+	dir := t.TempDir()
+	b, measured := openTuned(t, dir, map[string]float64{"attention_16": 0.5, "attention_grad": 0.5}, Options{})
+	got, kernels := runOnce(t, b, p)
+	require.Equal(t, []string{"attention", "attention_16", "attention_grad", "attention_grad_16"}, *measured)
+	require.Equal(t, []string{"attention_16", "attention_delta_128, attention_grad_q, attention_grad_kv_64"}, kernels)
+	for i, c := range b.Choices(p) {
+		require.Equal(t, []string{"attention", "attention_grad"}[i], c.Op)
+		require.Equal(t, "2 of 70, 4/2 heads of 20 capped f32", c.Shape)
+		require.Equal(t, []string{"attention_16", "attention_grad"}[i], c.Kernel)
+	}
+	again, measured := openTuned(t, dir, nil, Options{})
+	same, _ := runOnce(t, again, p)
+	require.Equal(t, got, same)
+	require.Empty(t, *measured)
+
+	stats := attentionCase{format: graph.F32, batch: 2, positions: 70, heads: 4, kv: 2, length: 20, softCap: 5, stats: true}.program()
+	_, kernels = runOnce(t, again, stats)
+	require.Equal(t, "attention_stats_16", kernels[0], "a step that is diagnosed has the same tiles")
+
+	little := openTest(t, Options{Tuning: &Tuning{}, CacheDir: dir, Limits: "shared=16K"})
+	require.Empty(t, little.Choices(p), "there is no choice")
 }
 
 // Nobody waits for measurements that would be lost.
