@@ -33,10 +33,11 @@ type Options struct {
 type Event struct {
 	Kind    EventKind
 	Run     Run
-	Device  string        // of EventStart
+	Device  string        // of EventStart and EventTurns
 	Metrics train.Metrics // of EventStep
 	Result  *RunResult    // of EventKept and EventDone
 	Err     error         // of EventFailed
+	Text    string        // of EventTurns: of what
 }
 
 // EventKind says what happened.
@@ -49,6 +50,7 @@ const (
 	EventStep                    // a step is done
 	EventDone                    // the run is finished
 	EventFailed                  // it ended with an error, and will be trained again next time
+	EventTurns                   // steps of combinations are timed in turns: no run's
 )
 
 // IncompleteError says that some runs have no result: there is no table yet.
@@ -96,6 +98,9 @@ func Execute(ctx context.Context, m *Matrix, o Options) (*Results, error) {
 		return nil, err
 	}
 	if err := e.incomplete(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.takeTurns(ctx); err != nil {
 		return nil, err
 	}
 	results := m.Summarize(e.results)

@@ -23,6 +23,7 @@ type Experiment struct {
 	PairedWith  map[string]string // by axis the variant that others are compared with; empty: the first axis' first
 	Metrics     []string          // of the table; empty: DefaultMetrics
 	Checkpoints bool              // runs leave their models
+	Cost        int               // turns in which a step of each combination is timed after the runs (CostFile), and their own times are figures; 0: neither
 
 	Source []byte // the file, for the record; may be nil
 }
@@ -189,6 +190,9 @@ func (e *Experiment) check() error {
 		if _, err := MetricNamed(name); err != nil {
 			return badf("", "metrics: %v", err)
 		}
+	}
+	if err := e.checkCost(); err != nil {
+		return err
 	}
 	return e.checkNames()
 }

@@ -16,6 +16,9 @@ import (
 // maxSeeds bounds seeds that are given as a count.
 const maxSeeds = 1000
 
+// maxTurns bounds cost.
+const maxTurns = 10_000
+
 // Read reads an experiment file. A *train.ConfigError names the key and the line of what cannot be.
 func Read(path string) (*Experiment, error) {
 	data, err := train.ReadText(path)
@@ -56,7 +59,7 @@ type file struct {
 func (f *file) at(n ast.Node) string { return fmt.Sprintf("%s:%d", f.name, n.GetToken().Position.Line) }
 
 // keys are those of the file.
-var keys = []string{"name", "question", "base", "axes", "only", "exclude", "seeds", "diverged", "paired_with", "metrics", "checkpoints"}
+var keys = []string{"name", "question", "base", "axes", "only", "exclude", "seeds", "diverged", "paired_with", "metrics", "checkpoints", "cost"}
 
 // key reads one key of the file.
 func (f *file) key(key string, v *ast.MappingValueNode) (err error) {
@@ -93,6 +96,13 @@ func (f *file) key(key string, v *ast.MappingValueNode) (err error) {
 			err = badf(f.at(n), "checkpoints: %q is no switch: use true or false", s)
 		}
 		e.Checkpoints = s == "true"
+	case "cost":
+		var s string
+		if s, err = f.scalar(key, n); err == nil {
+			if e.Cost, err = strconv.Atoi(s); err != nil || e.Cost < 0 || e.Cost > maxTurns {
+				err = badf(f.at(n), "cost: %q is no number of turns: use 0 to %d, such as 20", s, maxTurns)
+			}
+		}
 	default:
 		hint := "there are " + strings.Join(keys, ", ")
 		if meant := near.Keys(key, keys); len(meant) > 0 {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/bench"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -22,6 +23,7 @@ func runOne(ctx context.Context, dev backend.Backend, r Run, set map[string]stri
 	if err := removeTemporary(dir); err != nil {
 		return nil, err
 	}
+	fresh := o.Jobs <= 1 && len(o.Devices) <= 1 && freshResident()
 	t, err := train.New(ctx, r.Config, dev)
 	if err != nil {
 		return nil, err
@@ -37,10 +39,13 @@ func runOne(ctx context.Context, dev backend.Backend, r Run, set map[string]stri
 	}
 	result = &RunResult{
 		Format: resultFormat, ID: r.ID, Seed: r.Seed, Settings: set, Hash: hashOf(set), Device: deviceName(dev.Info()), Precision: t.Config().Precision,
-		Params: t.Config().Model.NumParams(), Vocab: t.Config().Model.VocabSize,
+		Params: t.Config().Model.NumParams(), Vocab: t.Config().Model.VocabSize, Cost: &Cost{Work: t.Work(), Need: t.Need()},
 	}
 	if err := result.train(ctx, t, folder, step); err != nil {
 		return nil, err
+	}
+	if fresh {
+		result.Cost.Resident = bench.PeakResident()
 	}
 	if o.Checkpoints && result.Broken == nil {
 		if err := t.Save(dir); err != nil {
@@ -73,6 +78,8 @@ func (r *RunResult) train(ctx context.Context, t *train.Trainer, folder *train.F
 	}
 	r.Steps, r.Tokens, r.Figures = done.Steps, done.Tokens, measure(lines)
 	r.Figures.set(metricInitialLoss, initial)
+	r.Cost.work(r.Figures)
+	r.Cost.Time = TimeSteps(lines, t.Config().TokensPerStep())
 	if r.Broken != nil {
 		return nil
 	}

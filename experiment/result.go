@@ -33,7 +33,7 @@ const (
 // resultFormat is the version of RunFile.
 const resultFormat = 1
 
-// RunResult is what a finished run came to. Nothing in it depends on time.
+// RunResult is what a finished run came to. Nothing in it depends on time but the time and the process' memory of Cost.
 type RunResult struct {
 	Format    int               `json:"format"`
 	ID        string            `json:"id"`
@@ -48,6 +48,7 @@ type RunResult struct {
 	Tokens    int64             `json:"tokens"`
 	Broken    *Broken           `json:"broken,omitempty"` // where something was not finite
 	Figures   Figures           `json:"figures"`
+	Cost      *Cost             `json:"cost,omitempty"` // nil of runs that an earlier version trained
 }
 
 // Broken is where a run ended before its last step.

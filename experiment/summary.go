@@ -81,6 +81,7 @@ func (m *Matrix) Summarize(runs []*RunResult) *Results {
 	for _, a := range m.Axes {
 		r.Axes = append(r.Axes, a.summary())
 	}
+	runs = m.withTimes(runs)
 	byRun := map[[2]uint64]*RunResult{} // by combination and seed
 	for i, run := range m.Runs {
 		byRun[[2]uint64{uint64(run.Combination), run.Seed}] = runs[i]
@@ -112,6 +113,9 @@ func (m *Matrix) Summarize(runs []*RunResult) *Results {
 	}
 	r.Sensitivity = m.sensitivity(cells)
 	r.Notes = m.notes(r)
+	if note := m.costNote(runs); note != "" {
+		r.Notes = append(r.Notes, note)
+	}
 	return r
 }
 

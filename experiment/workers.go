@@ -109,6 +109,11 @@ func (e *engine) trainMissing(ctx context.Context) (err error) {
 	if !slices.Contains(e.results, nil) {
 		return nil
 	}
+	if e.Cost > 0 {
+		if err := removeCost(e.Out); err != nil {
+			return err
+		}
+	}
 	groups, err := e.groups()
 	if err != nil {
 		return err

@@ -59,6 +59,26 @@ func memory(arenaOf func(*graph.Program) int64, shared bool, programs []*graph.P
 	return m
 }
 
+// Need is the memory of a run.
+type Need struct {
+	Step Memory `json:"step"` // of its training programs
+	Run  Memory `json:"run"`  // with those that evaluate, generate and diagnose
+}
+
+// NeedOf is what the run of a config needs, before anything is allocated: of a vocabulary that is not known yet, the most that the tokenizer may have. It is an error
+// if the config can't be, not if the device has less.
+func NeedOf(dev backend.Backend, c Config) (Need, error) {
+	if err := c.Validate(); err != nil {
+		return Need{}, err
+	}
+	t := &Trainer{cfg: c.Resolve().on(dev.Info()), dev: dev, diagnosisMayGo: c.DiagnosticsEvery < 0}
+	if t.cfg.Model.VocabSize == 0 {
+		t.cfg.Model.VocabSize = t.cfg.Data.VocabSize
+	}
+	r, err := t.record()
+	return r.need, err
+}
+
 // checkFit refuses what a device has no room for, without recording programs: it adds up variables, inputs, and the residual stream of each block, which
 // every recomputation keeps. Where the vocabulary is not known yet it takes the smallest.
 func (c Config) checkFit(info backend.Info) error {

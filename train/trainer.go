@@ -29,6 +29,8 @@ type Trainer struct {
 	tokens int64 // read
 
 	startup Startup
+	need    Need
+	work    Work
 
 	diagnosisMayGo bool // nobody has asked for it
 }
@@ -73,23 +75,16 @@ func (t *Trainer) compile(ctx context.Context) error {
 	if err := t.cfg.checkFit(t.dev.Info()); err != nil { // with the tokenizer's vocabulary
 		return err
 	}
+	r, err := t.record()
+	if err != nil {
+		return err
+	}
 	o, m := t.cfg.programOptions(), t.cfg.Model.Config
-	programs, err := StepperPrograms(m, o, t.cfg.Accumulation)
-	if err != nil {
+	t.need, t.work = r.need, WorkOf(m, t.cfg.SeqLen, t.cfg.TokensPerStep(), r.programs, t.cfg.Accumulation)
+	if err := t.cfg.checkMemory(t.need.Run, t.dev.Info()); err != nil {
 		return err
 	}
-	all, err := t.cfg.withEvaluation(programs)
-	if err != nil {
-		return err
-	}
-	diagnosed, diagnostics, err := t.diagnosedPrograms(all)
-	if err != nil {
-		return err
-	}
-	if err := t.cfg.checkMemory(t.cfg.placed(MemoryOn(t.dev, append(all, diagnosed...)...)), t.dev.Info()); err != nil {
-		return err
-	}
-	if t.store, err = t.cfg.newStore(t.dev, Vars(programs...)); err != nil {
+	if t.store, err = t.cfg.newStore(t.dev, Vars(r.programs...)); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -99,10 +94,10 @@ func (t *Trainer) compile(ctx context.Context) error {
 	t.startup.Parameters = time.Since(began)
 	began = time.Now()
 	defer func() { t.startup.Programs = time.Since(began) }()
-	if diagnosed == nil {
-		t.steps, err = NewStepper(t.dev, t.store, programs)
+	if r.diagnosed == nil {
+		t.steps, err = NewStepper(t.dev, t.store, r.programs)
 	} else {
-		t.steps, err = NewDiagnosingStepper(t.dev, t.store, programs, diagnosed, diagnostics)
+		t.steps, err = NewDiagnosingStepper(t.dev, t.store, r.programs, r.diagnosed, r.diagnostics)
 	}
 	if err != nil {
 		return err
@@ -116,6 +111,30 @@ func (t *Trainer) compile(ctx context.Context) error {
 	}
 	t.generate, err = NewGenerator(t.dev, t.store, m, o.Masters)
 	return err
+}
+
+// recorded is a run's programs, and what they need.
+type recorded struct {
+	programs, diagnosed []*graph.Program // of steps; diagnosed is nil where there are no such steps
+	diagnostics         *Diagnostics
+	need                Need
+}
+
+// record records the run's programs, whose vocabulary is known.
+func (t *Trainer) record() (r recorded, err error) {
+	if r.programs, err = StepperPrograms(t.cfg.Model.Config, t.cfg.programOptions(), t.cfg.Accumulation); err != nil {
+		return r, err
+	}
+	all, err := t.cfg.withEvaluation(r.programs)
+	if err != nil {
+		return r, err
+	}
+	if r.diagnosed, r.diagnostics, err = t.diagnosedPrograms(all); err != nil {
+		return r, err
+	}
+	r.need.Step = t.cfg.placed(MemoryOn(t.dev, r.programs...))
+	r.need.Run = t.cfg.placed(MemoryOn(t.dev, append(all, r.diagnosed...)...))
+	return r, nil
 }
 
 // diagnosedPrograms are those of diagnosed steps, none where there are no such steps. Those that nobody has asked for are left out where the device has no
@@ -183,6 +202,12 @@ type Startup struct {
 
 // Startup says how long New took.
 func (t *Trainer) Startup() Startup { return t.startup }
+
+// Need is what the run needs of the device's memory.
+func (t *Trainer) Need() Need { return t.need }
+
+// Work is that of a step that is not diagnosed.
+func (t *Trainer) Work() Work { return t.work }
 
 // Dataset is the run's text.
 func (t *Trainer) Dataset() *Dataset { return t.data }

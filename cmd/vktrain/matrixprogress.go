@@ -54,6 +54,8 @@ func (p *matrixProgress) event(e experiment.Event) {
 		p.done++
 		p.part[e.Run.ID] = e.Run.Work()
 		p.say("%s: %s  %d of %d, %s left", e.Run.ID, outcome(e.Result), p.done, p.all, p.left())
+	case experiment.EventTurns:
+		p.say("timing %s on %s", e.Text, e.Device)
 	case experiment.EventFailed:
 		p.say("%s failed: %s", e.Run.ID, oneLine(e.Err.Error()))
 	}
