@@ -61,6 +61,7 @@ type size struct {
 	peer        preset
 	soak        []string
 	minutes     float64 // of the long training
+	software    bool    // a driver that runs on the CPU will do
 }
 
 // preset is a model to measure, with the size of its step where that is not the preset's.
@@ -94,6 +95,7 @@ var small = size{
 	product:     96,
 	peer:        preset{"bench-a", 1, 32},
 	soak:        []string{"--preset", "nano", "--steps", "40", "--set", "batch=2", "--set", "seq_len=32"},
+	software:    true,
 }
 
 // run is one call.
@@ -160,6 +162,9 @@ func (r *run) all(ctx context.Context) error {
 	}
 	dev := []string{"--device", r.device}
 	r.both(ctx, "devices", "devices")
+	if why := r.noGPU(); why != "" {
+		return errors.Join(r.write(), fmt.Errorf("nothing is measured: %s: install the GPU's driver, or name a device with -device vulkan:N", why))
+	}
 	if !r.command(ctx, "plan.txt", "plan", "--preset", "nano", "--device", r.device) && ctx.Err() == nil { // it is the first that opens the device
 		return errors.Join(r.write(), fmt.Errorf("%s cannot be used, so nothing is measured: `vktrain devices` says what there is (%s)", r.device, filepath.Join(r.dir, "devices.txt")))
 	}
@@ -174,6 +179,16 @@ func (r *run) all(ctx context.Context) error {
 		r.note(command{Name: "soak", Error: err.Error()})
 	}
 	return errors.Join(r.write(), r.failed(ctx))
+}
+
+// noGPU says why there is no GPU to take where none is named: all of this would last for days on a driver that runs on the CPU. "": there is one.
+func (r *run) noGPU() string {
+	var devices struct{ Auto struct{ Device, Why string } }
+	data, err := os.ReadFile(filepath.Join(r.dir, "devices.json"))
+	if r.size.software || r.device != "vulkan" || err != nil || json.Unmarshal(data, &devices) != nil || devices.Auto.Device != "cpu" {
+		return ""
+	}
+	return devices.Auto.Why
 }
 
 // measure tunes and measures each preset.

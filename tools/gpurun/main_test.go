@@ -163,3 +163,15 @@ func TestNoDeviceEndsAtOnce(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "devices.txt"))
 	require.FileExists(t, filepath.Join(dir, "summary.txt"))
 }
+
+// Where no device is named, one that runs on the CPU is not taken, but for a small run.
+func TestSoftwareDriversAreNotTaken(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "devices.json"), []byte(`{"auto":{"device":"cpu","why":"no GPU (only software drivers): vulkan:0 is x"}}`), 0o666))
+	require.Equal(t, "no GPU (only software drivers): vulkan:0 is x", (&run{dir: dir, device: "vulkan", size: full(1)}).noGPU())
+	for _, r := range []*run{{dir: dir, device: "vulkan", size: small}, {dir: dir, device: "vulkan:0", size: full(1)}, {dir: dir, device: "cpu", size: full(1)}} {
+		require.Empty(t, r.noGPU())
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "devices.json"), []byte(`{"auto":{"device":"vulkan:0","why":"it is a GPU"}}`), 0o666))
+	require.Empty(t, (&run{dir: dir, device: "vulkan", size: full(1)}).noGPU())
+}
