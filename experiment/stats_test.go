@@ -211,3 +211,15 @@ func TestSensitivity(t *testing.T) {
 	_, zero := sensitivityOf([]float64{3, 3})
 	require.Zero(t, zero, "a model that never learns")
 }
+
+// The deviation has two digits, and the mean as many places; what needs an exponent, or has no deviation, keeps the metric's format.
+func TestSpreadOfManySizes(t *testing.T) {
+	for want, s := range map[string][2]float64{
+		"105100 ± 7600": {105080.28, 7640.8}, "11860 ± 520": {11860, 515.4}, "16.15 ± 0.27": {16.15, 0.267}, "0.33 ± 0.58": {0.3333, 0.5774}, "0.00296 ± 0.00015": {0.002961, 0.0001513},
+		"-3 ± 12": {-3.2, 12.3}, "3 ± 0": {3, 0}, "2.5e-07 ± 1e-08": {2.5e-7, 1e-8}, "3e+09 ± 1e+08": {3e9, 1e8},
+	} {
+		require.Equal(t, want, (&Spread{N: 3, Mean: s[0], SD: &s[1]}).cell("%.4g"))
+	}
+	sd := 0.5
+	require.Equal(t, "1.2500 ± 0.5000", (&Spread{N: 3, Mean: 1.25, SD: &sd}).cell("%.4f"))
+}

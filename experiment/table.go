@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,11 +74,31 @@ func (s *Spread) cell(format string) string {
 	if s == nil {
 		return absent
 	}
-	text := fmt.Sprintf(format, s.Mean)
-	if s.SD != nil {
-		text += " ± " + fmt.Sprintf(format, *s.SD)
+	if s.SD == nil {
+		return fmt.Sprintf(format, s.Mean)
 	}
-	return text
+	if text, ok := withSpread(s.Mean, *s.SD); ok && strings.HasSuffix(format, "g") {
+		return text
+	}
+	return fmt.Sprintf(format, s.Mean) + " ± " + fmt.Sprintf(format, *s.SD)
+}
+
+// withSpread writes a mean ± sd with two digits of the deviation, and the mean as far as these reach. It is not ok for numbers that want an exponent, and where
+// the deviation is 0 or lost beside the mean.
+func withSpread(mean, sd float64) (text string, ok bool) {
+	size := math.Max(math.Abs(mean), sd)
+	if !(sd > 1e-5*size) || !(size >= 1e-3 && size < 1e7) {
+		return "", false
+	}
+	digits := 1 - int(math.Floor(math.Log10(sd)))
+	show := func(x float64) string {
+		if digits < 0 {
+			unit := math.Pow10(-digits)
+			return strconv.FormatFloat(math.Round(x/unit)*unit, 'f', 0, 64)
+		}
+		return strconv.FormatFloat(x, 'f', digits, 64)
+	}
+	return show(mean) + " ± " + show(sd), true
 }
 
 // cell writes a difference as mean ± sd [interval].

@@ -61,21 +61,17 @@ func curves(all []*variant, bin int, of func(r *Run) points) []chart.Line {
 	return lines
 }
 
-// legend is the name of the line over the seeds.
+// legend is the name of the line over the seeds, where some are missing with their number.
 func (v *variant) legend() string {
-	switch n := len(v.in(stateFinished)); {
-	case len(v.runs) == 1:
-		return v.name
-	case n == len(v.runs):
-		return fmt.Sprintf("%s (mean of %d seeds)", v.name, n)
-	default:
-		return fmt.Sprintf("%s (mean of %d of %d seeds)", v.name, n, len(v.runs))
+	if n := len(v.in(stateFinished)); n < len(v.runs) && v.short == v.name {
+		return fmt.Sprintf("%s (%d of %d seeds)", v.name, n, len(v.runs))
 	}
+	return v.short
 }
 
 // single is the line of a run that is in no mean.
 func (v *variant) single(r *Run, p points) chart.Line {
-	l := chart.Line{Name: v.name, Key: fmt.Sprintf("%s, seed %d, %s", v.name, r.Seed, r.state()), Style: v.style, X: p.x, Y: p.y, End: chart.SignUnfinished}
+	l := chart.Line{Name: v.short, Key: fmt.Sprintf("%s, seed %d, %s", v.name, r.Seed, r.state()), Style: v.style, X: p.x, Y: p.y, End: chart.SignUnfinished}
 	if r.state() == stateDiverged {
 		l.End, l.Outlier = chart.SignDiverged, true
 	}

@@ -15,6 +15,8 @@ type figure struct {
 	text    string // what it shows and how to read it
 	missing string // why it is not there; empty: it is
 	chart   chart.Figure
+
+	perGroup int // panels of each group of variants
 }
 
 // section is a heading with figures.
@@ -40,20 +42,8 @@ func panel(title string, x, y chart.Axis, lines []chart.Line, levels ...chart.Le
 	return chart.Panel{Title: title, X: x, Y: y, Lines: lines, Levels: levels}
 }
 
-// orMissing turns a figure without a line into a reason.
-func orMissing(f figure, why string) figure {
-	for _, p := range f.chart.Panels {
-		if len(p.Lines) > 0 || p.Heat != nil && len(p.Heat.X) > 0 {
-			f.chart.Title = f.title
-			return f
-		}
-	}
-	f.missing = why
-	return f
-}
-
 // sections are all figures of the page in their order.
-func sections(all []*variant, sweeps []*sweep) []section {
+func sections(all groups, sweeps []*sweep) []section {
 	return []section{
 		{"loss", "Loss", "", []figure{trainingFigure(all), endFigure(all), gradNormFigure(all)}},
 		{"rates", "Learning rates", "", []figure{sweepFigure(sweeps)}},
@@ -83,15 +73,17 @@ func perPoint(size int) string {
 	return ""
 }
 
-func trainingFigure(all []*variant) figure {
-	size := bin(all)
+func trainingFigure(all groups) figure {
+	size := bin(all.all())
 	f := figure{name: "loss", title: "Training loss", text: "The loss of each step's batch before its update, z-loss included." + perPoint(size)}
-	f.chart.Panels = []chart.Panel{panel("", stepAxis, lossAxis, curves(all, size, byStep(func(m train.Metrics) (float64, bool) { return m.Loss, true })))}
-	return orMissing(f, "No run has a step yet.")
+	floors, words := floorLevels(all.all())
+	f.text += words
+	f.add(all, "", stepAxis, lossAxis, size, byStep(func(m train.Metrics) (float64, bool) { return m.Loss, true }), floors...)
+	return f.finish(all, "No run has a step yet.")
 }
 
-func endFigure(all []*variant) figure {
-	size := bin(all)
+func endFigure(all groups) figure {
+	size := bin(all.all())
 	f := figure{name: "loss-end", title: "The second half of training, and the validation loss",
 		text: "Left: the training loss of the second half of each run, on an axis of its own. Right: the loss over the validation text after the step."}
 	second := func(r *Run) (p points) {
@@ -106,31 +98,35 @@ func endFigure(all []*variant) figure {
 		}
 		return p
 	}
-	val := curves(all, 1, byStep(func(m train.Metrics) (float64, bool) { return m.ValLoss, m.Evaluated }))
-	for i := range val {
-		val[i].Points = len(val[i].X) < 40
+	floors, words := floorLevels(all.all())
+	f.text += words
+	f.add(all, "training, second half", stepAxis, lossAxis, size, second, floors...)
+	evaluations := byStep(func(m train.Metrics) (float64, bool) { return m.ValLoss, m.Evaluated })
+	for _, p := range f.add(all, "validation", stepAxis, lossAxis, 1, evaluations, floors...) {
+		for i := range p.Lines {
+			p.Lines[i].Points = len(p.Lines[i].X) < 40
+		}
 	}
-	f.chart.Panels = []chart.Panel{panel("training, second half", stepAxis, lossAxis, curves(all, size, second)), panel("validation", stepAxis, lossAxis, val)}
-	return orMissing(f, "No run has an evaluation, or half of its steps.")
+	return f.finish(all, "No run has an evaluation, or half of its steps.")
 }
 
-func gradNormFigure(all []*variant) figure {
-	size := bin(all)
+func gradNormFigure(all groups) figure {
+	size := bin(all.all())
 	f := figure{name: "grad-norm", title: "Gradient norm", text: "Over all parameters, before clipping; steps that overflowed in float16 and were left out have none." + perPoint(size)}
 	axis := chart.Axis{Label: "gradient norm", Key: "grad_norm", Log: true}
-	f.chart.Panels = []chart.Panel{panel("", stepAxis, axis, curves(all, size, byStep(func(m train.Metrics) (float64, bool) { return m.GradNorm, !m.Skipped })))}
-	return orMissing(f, "No run has a step yet.")
+	f.add(all, "", stepAxis, axis, size, byStep(func(m train.Metrics) (float64, bool) { return m.GradNorm, !m.Skipped }))
+	return f.finish(all, "No run has a step yet.")
 }
 
 // varianceAxis is of the hidden state.
 var varianceAxis = chart.Axis{Label: "variance", Key: "variance", Log: true}
 
-func varianceDepthFigure(all []*variant) figure {
+func varianceDepthFigure(all groups) figure {
 	f := figure{name: "variance-depth", title: "Variance of the residual stream over depth",
 		text: "Over the channels of a token, averaged over tokens: at 0 after the embedding, at each half after attention, at each whole number after the layer."}
 	axis := chart.Axis{Label: "depth (layers)", Key: "depth", Whole: true}
 	for _, k := range []pick{pickFirst, pickMiddle, pickLast} {
-		f.chart.Panels = append(f.chart.Panels, panel(k.title(all), axis, varianceAxis, curves(all, 1, func(r *Run) (p points) {
+		f.add(all, k.title(all.all()), axis, varianceAxis, 1, func(r *Run) (p points) {
 			m := k.of(r)
 			if m == nil {
 				return p
@@ -141,27 +137,27 @@ func varianceDepthFigure(all []*variant) figure {
 				p.add(float64(i)+1, float64(l.MLP.Variance))
 			}
 			return p
-		})))
+		})
 	}
 	f.chart.SameY = true
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }
 
-func varianceStepFigure(all []*variant) figure {
+func varianceStepFigure(all groups) figure {
 	f := figure{name: "variance-steps", title: "Variance of the residual stream over training", text: "After the first, the middle and the last layer."}
 	for _, at := range []struct {
 		title string
 		layer func(n int) int
 	}{{"first layer", func(int) int { return 0 }}, {"middle layer", func(n int) int { return n / 2 }}, {"last layer", func(n int) int { return n - 1 }}} {
-		f.chart.Panels = append(f.chart.Panels, panel(at.title, stepAxis, varianceAxis, curves(all, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
+		f.add(all, at.title, stepAxis, varianceAxis, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
 			return number(d.Layers[at.layer(len(d.Layers))].MLP.Variance)
-		}))))
+		}))
 	}
 	f.chart.SameY = true
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }
 
-func moduleFigure(all []*variant) figure {
+func moduleFigure(all groups) figure {
 	f := figure{name: "modules", title: "Variance of the modules' outputs", text: "In the last diagnosed step: what attention and the MLP give before their output norm, and after it where there is one (Peri-LN, OLMo 2)."}
 	axis := chart.Axis{Label: "variance", Key: "variance", Log: true}
 	for _, p := range []struct {
@@ -170,15 +166,12 @@ func moduleFigure(all []*variant) figure {
 	}{
 		{"attention, before its output norm", func(l *train.LayerDiagnosis) (float64, bool) { return number(l.Attention.Output) }},
 		{"MLP, before its output norm", func(l *train.LayerDiagnosis) (float64, bool) { return number(l.MLP.Output) }},
-		{"attention, after it", func(l *train.LayerDiagnosis) (float64, bool) { return optional(l.Attention.Normed) }},
-		{"MLP, after it", func(l *train.LayerDiagnosis) (float64, bool) { return optional(l.MLP.Normed) }},
+		{"attention, after its output norm", func(l *train.LayerDiagnosis) (float64, bool) { return optional(l.Attention.Normed) }},
+		{"MLP, after its output norm", func(l *train.LayerDiagnosis) (float64, bool) { return optional(l.MLP.Normed) }},
 	} {
-		if lines := curves(all, 1, byLayer(pickLast, p.of)); len(lines) > 0 {
-			f.chart.Panels = append(f.chart.Panels, panel(p.title, layerAxis, axis, lines))
-		}
+		f.add(all, p.title, layerAxis, axis, 1, byLayer(pickLast, p.of))
 	}
-	f.chart.Columns = 2
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }
 
 func optional(n *train.Number) (float64, bool) {
@@ -188,29 +181,30 @@ func optional(n *train.Number) (float64, bool) {
 	return float64(*n), true
 }
 
-func angleFigure(all []*variant) figure {
+func angleFigure(all groups) figure {
 	f := figure{name: "angle", title: "How much a layer turns its input",
 		text: "Angular distance arccos(cos(x, x')) / π between a layer's input and its output, mean over tokens: 0 is the same direction, 0.5 a right angle. A layer near 0 is redundant (Gromov et al. 2024)."}
 	axis := chart.Axis{Label: "angular distance (π rad)", Key: "angle"}
 	for _, k := range []pick{pickFirst, pickLast} {
-		f.chart.Panels = append(f.chart.Panels, panel(k.title(all), layerAxis, axis, curves(all, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return number(l.Angle) }))))
+		f.add(all, k.title(all.all()), layerAxis, axis, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return number(l.Angle) }))
 	}
 	f.chart.SameY = true
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }
 
 // heatFigure is a map of layer and step for each variant: the mean of the runs that stand for it.
-func heatFigure(all []*variant, f figure, scale chart.Axis, of func(l *train.LayerDiagnosis) float64) figure {
-	f.chart.Scale = scale
-	for _, v := range all {
+func heatFigure(all groups, f figure, scale chart.Axis, of func(l *train.LayerDiagnosis) float64) figure {
+	list, columns := all.grid()
+	for _, v := range list {
 		if h := heatOf(v, of); h != nil {
 			f.chart.Panels = append(f.chart.Panels, chart.Panel{Title: v.name, X: stepAxis, Y: layerAxis, Heat: h})
 		}
 	}
-	if len(f.chart.Panels) > 2 {
-		f.chart.Columns = 2
+	if len(f.chart.Panels) == 0 {
+		f.missing = noDiagnosis
 	}
-	return orMissing(f, noDiagnosis)
+	f.chart.Title, f.chart.Scale, f.chart.Columns = f.title, scale, columns
+	return f
 }
 
 // heatOf is nil where no run is diagnosed.
@@ -244,7 +238,7 @@ func heatOf(v *variant, of func(l *train.LayerDiagnosis) float64) *chart.Heat {
 	return h
 }
 
-func varianceHeatFigure(all []*variant) figure {
+func varianceHeatFigure(all groups) figure {
 	return heatFigure(all, figure{name: "variance-heat", title: "Variance of the residual stream after each layer", text: "Mean over the seeds. One scale of colours for all."},
 		varianceAxis, func(l *train.LayerDiagnosis) float64 { return float64(l.MLP.Variance) })
 }

@@ -25,10 +25,10 @@ func streams(d *train.Diagnosis) []train.Stream {
 	return all
 }
 
-func activationFigure(all []*variant) figure {
+func activationFigure(all groups) figure {
 	f := figure{name: "activations", title: "Largest activation over training",
 		text: "The largest magnitude in the residual stream, over all layers, tokens and channels of the diagnosed batch. Float16 ends at 65,504: above it a run in that format overflows. This counts what is there; it promises nothing of other batches."}
-	lines := curves(all, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
+	largestOf := byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
 		var list []float64
 		for _, s := range streams(d) {
 			if t, ok := top(s); ok {
@@ -36,13 +36,15 @@ func activationFigure(all []*variant) figure {
 			}
 		}
 		return largest(list), len(list) > 0
-	}))
-	f.chart.Panels = []chart.Panel{panel("", stepAxis, magnitudeAxis, lines, float16Limit)}
-	if overflow := curves(all, 1, byDiagnosis(overflows)); anyPositive(overflow) {
-		f.chart.Panels = append(f.chart.Panels, panel("", stepAxis, chart.Axis{Label: "values over 65,504 or not finite", Key: "overflows"}, overflow))
-		f.text += " Right: how many values are over it, or not finite, in the whole stream."
+	})
+	if !anyPositive(curves(all.all(), 1, byDiagnosis(overflows))) {
+		f.add(all, "", stepAxis, magnitudeAxis, 1, largestOf, float16Limit)
+		return f.finish(all, noDiagnosis)
 	}
-	return orMissing(f, noDiagnosis)
+	f.add(all, "largest", stepAxis, magnitudeAxis, 1, largestOf, float16Limit)
+	f.add(all, "beyond float16", stepAxis, chart.Axis{Label: "values over 65,504 or not finite", Key: "overflows"}, 1, byDiagnosis(overflows))
+	f.text += " Beyond float16: how many values are over it, or not finite, in the whole stream."
+	return f.finish(all, noDiagnosis)
 }
 
 func overflows(d *train.Diagnosis) (float64, bool) {
@@ -64,27 +66,27 @@ func anyPositive(lines []chart.Line) bool {
 	return false
 }
 
-func activationDepthFigure(all []*variant) figure {
+func activationDepthFigure(all groups) figure {
 	f := figure{name: "activations-depth", title: "Largest activation over depth", text: "The largest magnitude in the residual stream after each layer."}
 	for _, k := range []pick{pickFirst, pickLast} {
-		f.chart.Panels = append(f.chart.Panels, panel(k.title(all), layerAxis, magnitudeAxis, curves(all, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return top(l.MLP.Stream) })), float16Limit))
+		f.add(all, k.title(all.all()), layerAxis, magnitudeAxis, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return top(l.MLP.Stream) }), float16Limit)
 	}
 	f.chart.SameY = true
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }
 
-func topFigure(all []*variant) figure {
+func topFigure(all groups) figure {
 	f := figure{name: "activations-top", title: "The 100 largest activations", text: "After the last layer, in the last diagnosed step, from the largest. A steep start means that few values stand far above the others (massive activations, Sun et al. 2024)."}
 	axis := chart.Axis{Label: "rank", Key: "rank", Log: true}
-	f.chart.Panels = []chart.Panel{panel("", axis, chart.Axis{Label: "magnitude", Key: "magnitude", Log: true}, curves(all, 1, func(r *Run) (p points) {
+	f.add(all, "", axis, chart.Axis{Label: "magnitude", Key: "magnitude", Log: true}, 1, func(r *Run) (p points) {
 		if m := pickLast.of(r); m != nil {
 			for i, v := range m.Diagnosis.Layers[len(m.Diagnosis.Layers)-1].MLP.Largest {
 				p.add(float64(i+1), float64(v))
 			}
 		}
 		return p
-	}), float16Limit)}
-	return orMissing(f, noDiagnosis)
+	}, float16Limit)
+	return f.finish(all, noDiagnosis)
 }
 
 // attentionParts are the three numbers of a layer's attention, and how layers are put together.
@@ -99,22 +101,22 @@ var attentionParts = []struct {
 	{"nearly one-hot rows", chart.Axis{Label: "share of rows", Key: "one_hot"}, func(a train.Attention) train.Number { return a.OneHot }, mean},
 }
 
-func attentionFigure(all []*variant) figure {
+func attentionFigure(all groups) figure {
 	f := figure{name: "attention", title: "Attention over training",
 		text: "Left: the largest logit of all layers. Middle: the entropy of a row of attention, mean over rows, heads and layers. Right: the share of rows whose largest probability is at least 0.99, mean over layers. " +
 			"Entropy that falls to 0 is attention that has collapsed (Dehghani et al. 2023)."}
 	for _, p := range attentionParts {
-		f.chart.Panels = append(f.chart.Panels, panel(p.title, stepAxis, p.axis, curves(all, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
+		f.add(all, p.title, stepAxis, p.axis, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
 			return p.join(overLayers(d, func(l *train.LayerDiagnosis) float64 { return float64(p.of(l.Logits)) })), true
-		}))))
+		}))
 	}
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }
 
-func attentionDepthFigure(all []*variant) figure {
+func attentionDepthFigure(all groups) figure {
 	f := figure{name: "attention-depth", title: "Attention over depth", text: "Of each layer, in the last diagnosed step."}
 	for _, p := range attentionParts {
-		f.chart.Panels = append(f.chart.Panels, panel(p.title, layerAxis, p.axis, curves(all, 1, byLayer(pickLast, func(l *train.LayerDiagnosis) (float64, bool) { return number(p.of(l.Logits)) }))))
+		f.add(all, p.title, layerAxis, p.axis, 1, byLayer(pickLast, func(l *train.LayerDiagnosis) (float64, bool) { return number(p.of(l.Logits)) }))
 	}
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }

@@ -15,27 +15,27 @@ const lastDown = "mlp.down_proj.weight"
 // gradAxis is of norms of gradients.
 var gradAxis = chart.Axis{Label: "gradient norm", Key: "grad_norm", Log: true}
 
-func gradHeatFigure(all []*variant) figure {
+func gradHeatFigure(all groups) figure {
 	return heatFigure(all, figure{name: "grad-heat", title: "Gradient norm of each layer over training", text: "Over all parameters of the layer, before clipping; mean over the seeds. One scale of colours for all."},
 		gradAxis, func(l *train.LayerDiagnosis) float64 { return float64(l.GradNorm) })
 }
 
-func gradDepthFigure(all []*variant) figure {
+func gradDepthFigure(all groups) figure {
 	f := figure{name: "grad-depth", title: "Gradient norm over depth", text: "How even the gradient is over the layers (Kim et al. 2025, figure 5). Over all parameters of the layer, before clipping."}
 	for _, k := range []pick{pickFirst, pickMiddle, pickLast} {
-		f.chart.Panels = append(f.chart.Panels, panel(k.title(all), layerAxis, gradAxis, curves(all, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return number(l.GradNorm) }))))
+		f.add(all, k.title(all.all()), layerAxis, gradAxis, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return number(l.GradNorm) }))
 	}
 	f.chart.SameY = true
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }
 
-func lastGradFigure(all []*variant) figure {
+func lastGradFigure(all groups) figure {
 	f := figure{name: "grad-last", title: "Gradient of the last layer's down projection", text: "|dL/dW₂| of the last MLP, before clipping: what the papers compare between placements at initialisation and during training."}
-	f.chart.Panels = []chart.Panel{panel("", stepAxis, gradAxis, curves(all, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
+	f.add(all, "", stepAxis, gradAxis, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
 		k, ok := d.Layers[len(d.Layers)-1].Kinds[lastDown]
 		return float64(k.GradNorm), ok
-	})))}
-	return orMissing(f, noDiagnosis)
+	}))
+	return f.finish(all, noDiagnosis)
 }
 
 // kindsOf are the names of the layers' parameters, those with an output last in the order of the forward pass.
@@ -74,9 +74,9 @@ func matrices(kinds []string) []string {
 }
 
 // perKind has a panel for each kind of matrix; join puts the layers' numbers together.
-func perKind(all []*variant, f figure, y chart.Axis, of func(k train.ParameterStats) float64, join func([]float64) float64) figure {
-	for _, kind := range matrices(kindsOf(all)) {
-		f.chart.Panels = append(f.chart.Panels, panel(kind, stepAxis, y, curves(all, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
+func perKind(all groups, f figure, y chart.Axis, of func(k train.ParameterStats) float64, join func([]float64) float64) figure {
+	for _, kind := range matrices(kindsOf(all.all())) {
+		f.add(all, kind, stepAxis, y, 1, byDiagnosis(func(d *train.Diagnosis) (float64, bool) {
 			var list []float64
 			for _, l := range d.Layers {
 				if k, ok := l.Kinds[kind]; ok {
@@ -84,10 +84,10 @@ func perKind(all []*variant, f figure, y chart.Axis, of func(k train.ParameterSt
 				}
 			}
 			return join(list), len(list) > 0
-		}))))
+		}))
 	}
 	f.chart.SameY = true
-	return orMissing(f, noDiagnosis)
+	return f.finish(all, noDiagnosis)
 }
 
 // together is the norm of parts whose norms are given.
@@ -99,22 +99,22 @@ func together(norms []float64) float64 {
 	return math.Sqrt(sum)
 }
 
-func gradKindFigure(all []*variant) figure {
+func gradKindFigure(all groups) figure {
 	return perKind(all, figure{name: "grad-kinds", title: "Gradient norm of each kind of matrix", text: "Over all layers together, before clipping."},
 		gradAxis, func(k train.ParameterStats) float64 { return float64(k.GradNorm) }, together)
 }
 
-func ratioFigure(all []*variant) figure {
+func ratioFigure(all groups) figure {
 	return perKind(all, figure{name: "update-ratio", title: "Updates against weights", text: "|update| / |weights| of each kind of matrix, weight decay included; mean over the layers."},
 		chart.Axis{Label: "update / weights", Key: "update_ratio", Log: true}, func(k train.ParameterStats) float64 { return float64(k.UpdateRatio) }, mean)
 }
 
-func cosineFigure(all []*variant) figure {
+func cosineFigure(all groups) figure {
 	return perKind(all, figure{name: "update-cosine", title: "Direction of the updates", text: "Cosine of the update and the weights, weight decay included; mean over the layers. Below 0 the update shortens the weights."},
 		chart.Axis{Label: "cosine", Key: "update_cosine"}, func(k train.ParameterStats) float64 { return float64(k.UpdateCos) }, mean)
 }
 
-func boundFigure(all []*variant) figure {
+func boundFigure(all groups) figure {
 	f := figure{name: "bound", title: "Proposition 3.1 in the last MLP",
 		text: "Left: the measured |dL/dW₂| as a share of its bound, a sum over tokens of |h| |dL/do|, times γ √D / |a| where an output norm follows (Kim et al. 2025; per token, which is our form of it; |a - mean(a)| for a LayerNorm). It can't be over 1. " +
 			"Middle and right: |h|, what the down projection multiplies, and |a|, its output (or |a - mean(a)|), means over tokens. Of several micro-batches all is of the last one."}
@@ -128,18 +128,23 @@ func boundFigure(all []*variant) figure {
 	}
 	share := chart.Axis{Label: "measured / bound", Key: "share_of_bound", Log: true}
 	size := func(what string) chart.Axis { return chart.Axis{Label: what, Key: "norm", Log: true} }
-	f.chart.Panels = []chart.Panel{
-		panel("gradient against its bound", stepAxis, share, curves(all, 1, bound(func(b *train.GradientBound) train.Number { return b.GradNorm / b.Bound })), chart.Level{Name: "the bound", At: 1}),
-		panel("|h|", stepAxis, size("|h|"), curves(all, 1, bound(func(b *train.GradientBound) train.Number { return b.Hidden }))),
-		panel("|a|", stepAxis, size("|a|"), curves(all, 1, bound(func(b *train.GradientBound) train.Number { return b.Output }))),
-	}
-	return orMissing(f, "No run has the proposition's quantities.")
+	f.add(all, "gradient against its bound", stepAxis, share, 1, bound(func(b *train.GradientBound) train.Number { return b.GradNorm / b.Bound }), chart.Level{Name: "the bound", At: 1})
+	f.add(all, "|h|", stepAxis, size("|h|"), 1, bound(func(b *train.GradientBound) train.Number { return b.Hidden }))
+	f.add(all, "|a|", stepAxis, size("|a|"), 1, bound(func(b *train.GradientBound) train.Number { return b.Output }))
+	return f.finish(all, "No run has the proposition's quantities.")
 }
 
-func gainFigure(all []*variant) figure {
-	f := figure{name: "gains", title: "Gains of the norms over depth", text: "In the last diagnosed step. The line is the mean over a gain's channels and the seeds; thin lines without an end are the smallest and the largest channel. They start at 1 unless the config says otherwise."}
+func gainFigure(all groups) figure {
+	f := figure{name: "gains", title: "Gains of the norms over depth", text: "In the last diagnosed step. The line is the mean over a gain's channels and the seeds. Gains start at 1 unless the config says otherwise."}
+	few := true // so that there is room for three lines each
+	for _, each := range all.list {
+		few = few && len(each.variants) <= 4
+	}
+	if few {
+		f.text += " Thin lines are the smallest and the largest channel."
+	}
 	names := map[string]bool{}
-	for _, v := range all {
+	for _, v := range all.all() {
 		for _, r := range v.runs {
 			if m := pickLast.of(r); m != nil {
 				for _, l := range m.Diagnosis.Layers {
@@ -161,20 +166,24 @@ func gainFigure(all []*variant) figure {
 				return number(of(l.Gains[i]))
 			})
 		}
-		lines := curves(all, 1, gain(func(g train.GainStats) train.Number { return g.Mean }))
-		lines = append(lines, edge("smallest", curves(all, 1, gain(func(g train.GainStats) train.Number { return g.Min })))...)
-		lines = append(lines, edge("largest", curves(all, 1, gain(func(g train.GainStats) train.Number { return g.Max })))...)
-		f.chart.Panels = append(f.chart.Panels, panel(name, layerAxis, axis, lines, chart.Level{Name: "1: no gain", At: 1}))
+		panels := f.add(all, name, layerAxis, axis, 1, gain(func(g train.GainStats) train.Number { return g.Mean }), chart.Level{Name: "1: no gain", At: 1})
+		for i := range panels {
+			if few {
+				v, lines := all.list[i].variants, &panels[i].Lines
+				*lines = append(*lines, edge("smallest", curves(v, 1, gain(func(g train.GainStats) train.Number { return g.Min })))...)
+				*lines = append(*lines, edge("largest", curves(v, 1, gain(func(g train.GainStats) train.Number { return g.Max })))...)
+			}
+		}
 	}
 	why := noDiagnosis
-	for _, v := range all {
+	for _, v := range all.all() {
 		for _, r := range v.runs {
 			if pickLast.of(r) != nil {
 				why = "The norms of these runs have no gains."
 			}
 		}
 	}
-	return orMissing(f, why)
+	return f.finish(all, why)
 }
 
 // edge makes curves the thin companions of others, without names in the legend, bands and ends; those of runs that are in no mean are left out.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/vktrain/vktrain/internal/chart"
 )
@@ -45,15 +46,15 @@ func modelDepths(all []*variant) [][]*variant {
 }
 
 // modelDepthFigure shows what theorem 1 of Xiong et al. 2020 is about.
-func modelDepthFigure(all []*variant) figure {
+func modelDepthFigure(all groups) figure {
 	f := figure{name: "grad-models", title: "Last layer's gradient against the depth of the model",
 		text: "|dL/dW₂| of the last MLP at initialisation, before the first step. Theorem 1 of Xiong et al. 2020: of Post-LN it does not fall with the depth, of Pre-LN it falls with the root of it, a slope of -1/2 where both axes are logarithmic."}
-	groups := modelDepths(all)
+	families := modelDepths(all.all())
 	var lines []chart.Line
-	for i, g := range groups {
-		name := depthInName.ReplaceAllString(g[0].name, "")
+	for i, g := range families {
+		name := strings.TrimPrefix(depthInName.ReplaceAllString(g[0].name, ""), ", ")
 		line := chart.Line{Name: name, Style: chart.StyleOf(i), Points: true}
-		if p := slices.Index(placements, g[0].runs[0].Config.Model.Placement); p >= 0 && onePlacementEach(groups) {
+		if p := slices.Index(placements, g[0].runs[0].Config.Model.Placement); p >= 0 && onePlacementEach(families) {
 			line.Style = chart.StyleOf(p)
 			line.Name = placements[p]
 		}
@@ -73,8 +74,7 @@ func modelDepthFigure(all []*variant) figure {
 			lines = append(lines, line)
 		}
 	}
-	f.chart.Panels = []chart.Panel{panel("", chart.Axis{Label: "depth of the model (layers)", Key: "n_layers", Log: true}, gradAxis, lines)}
-	return orMissing(f, fmt.Sprintf("No %d models differ in their number of layers alone, with a first step that is diagnosed.", leastDepths))
+	return f.only(chart.Axis{Label: "depth of the model (layers)", Key: "n_layers", Log: true}, gradAxis, lines, fmt.Sprintf("No %d models differ in their number of layers alone, with a first step that is diagnosed.", leastDepths))
 }
 
 // onePlacementEach tells whether no two groups have one placement.

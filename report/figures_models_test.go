@@ -22,7 +22,7 @@ func TestGradientsOfModelsOfSeveralDepths(t *testing.T) {
 	require.NoError(t, err)
 	nameVariants(runs)
 	all := variantsOf(runs)
-	f := modelDepthFigure(all)
+	f := modelDepthFigure(groupsOf(all, nil))
 	require.Empty(t, f.missing)
 	lines := f.chart.Panels[0].Lines
 	require.Len(t, lines, 2)
@@ -42,5 +42,5 @@ func TestGradientsOfModelsOfSeveralDepths(t *testing.T) {
 			require.Less(t, l.Low[i], l.High[i])
 		}
 	}
-	require.NotEmpty(t, modelDepthFigure(all[:2]).missing, "two depths are no curve")
+	require.NotEmpty(t, modelDepthFigure(groupsOf(all[:2], nil)).missing, "two depths are no curve")
 }

@@ -95,8 +95,8 @@ func TestReportOfPlacements(t *testing.T) {
 	require.Contains(t, page, "1 of 9 runs have not done their last step")
 	require.Contains(t, page, "the loss is not finite at step 120")
 	require.Contains(t, page, "step 90 of 200")
-	require.Contains(t, page, "post (mean of 3 seeds)")
-	require.Contains(t, page, "pre (mean of 2 of 3 seeds)")
+	require.Contains(t, page, "mean and range over the seeds")
+	require.Contains(t, page, "pre (2 of 3 seeds)")
 	for _, c := range PaperCaveats {
 		require.Contains(t, page, strings.ReplaceAll(c, "+", "&#43;"))
 	}
@@ -278,6 +278,7 @@ func TestVariants(t *testing.T) {
 	require.NoError(t, err)
 	nameVariants(runs)
 	all = variantsOf(runs)
+	groupsOf(all, nil)
 	require.Equal(t, "pre", all[0].name)
 	require.Equal(t, PlacementColor("pre"), all[0].style.Hex())
 }

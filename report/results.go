@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +41,14 @@ func apply(results *experiment.Results, runs []Run) (kept []Run, others int) {
 		}
 		r := runs[i]
 		r.Variant, r.Diverged, r.Seed = s.Combined, s.Diverged, s.Seed
+		if above, ok := s.Figures["above_floor"]; ok {
+			r.resultFloor = s.Figures[experiment.MetricValLoss] - above
+		}
+		for _, a := range results.Axes {
+			if value, ok := s.Variants[a.Name]; ok {
+				r.choices = append(r.choices, choice{cmp.Or(a.Key, a.Name), value})
+			}
+		}
 		kept = append(kept, r)
 	}
 	return kept, len(runs) - len(kept)
@@ -49,7 +58,7 @@ func apply(results *experiment.Results, runs []Run) (kept []Run, others int) {
 func resultsTable(results *experiment.Results, all []*variant) *table {
 	t := tableOf(results.Table())
 	for i, c := range results.Combinations {
-		if j := slices.IndexFunc(all, func(v *variant) bool { return v.name == c.ID }); j >= 0 {
+		if j := slices.IndexFunc(all, func(v *variant) bool { return v.id == c.ID }); j >= 0 {
 			t.Rows[i][0].Color = all[j].style.Hex()
 		}
 	}
@@ -77,7 +86,7 @@ func rateRow(results *experiment.Results, v *variant) *experiment.RateRow {
 	if results == nil || results.Sensitivity == nil {
 		return nil
 	}
-	i := slices.IndexFunc(results.Combinations, func(c experiment.Summary) bool { return c.ID == v.name })
+	i := slices.IndexFunc(results.Combinations, func(c experiment.Summary) bool { return c.ID == v.id })
 	if i < 0 {
 		return nil
 	}

@@ -25,7 +25,9 @@ type Run struct {
 	Diverged string   // why the run counts as diverged; empty: it has not
 	Notes    []string // what was wrong with its files
 
-	settings map[string]string // the config's keys
+	settings    map[string]string // the config's keys
+	resultFloor float64           // of the validation text, as an experiment's results tell it; 0: not known
+	choices     []choice          // what makes it its variant, by axis; nil: that is not known
 }
 
 // ErrNoRun is in the chain of errors about folders that hold no run.

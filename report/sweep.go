@@ -93,15 +93,6 @@ func withoutRate(v *variant) string {
 	return strings.Join(kept, ", ")
 }
 
-// shadeSweeps gives the variants of a sweep the sweep's colour, the darker the higher the rate.
-func shadeSweeps(sweeps []*sweep) {
-	for _, s := range sweeps {
-		for i, v := range s.variants {
-			v.style = s.style.Shade(2*float64(i)/float64(len(s.variants)-1) - 1)
-		}
-	}
-}
-
 // outcome is a run's loss as the sensitivity takes it: the last validation loss, or the training loss where there is none, but at most initial, the loss before
 // training, which stands for a run that diverged too.
 func outcome(r *Run) (loss, initial float64, ok bool) {
@@ -199,6 +190,5 @@ func sweepFigure(sweeps []*sweep) figure {
 		}
 		lines = append(lines, line)
 	}
-	f.chart.Panels = []chart.Panel{panel("", chart.Axis{Label: "peak learning rate", Key: "lr", Log: true}, lossAxis, append(lines, crosses...))}
-	return orMissing(f, fmt.Sprintf("No variant was trained with %d learning rates or more.", leastRates))
+	return f.only(chart.Axis{Label: "peak learning rate", Key: "lr", Log: true}, lossAxis, append(lines, crosses...), fmt.Sprintf("No variant was trained with %d learning rates or more.", leastRates))
 }

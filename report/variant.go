@@ -6,16 +6,19 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/vktrain/vktrain/internal/chart"
 )
 
 // variant is the runs that differ in their seed alone.
 type variant struct {
-	name  string
-	style chart.Style
-	runs  []*Run // in the order of their seeds
+	name    string
+	id      string // in the results of an experiment, and among runs
+	short   string // where the panel says the rest
+	order   int
+	choices []choice
+	style   chart.Style
+	runs    []*Run // in the order of their seeds
 }
 
 func (v *variant) in(s state) []*Run {
@@ -51,21 +54,17 @@ func nameVariants(runs []Run) {
 			r.Variant = filepath.Base(r.Dir)
 			continue
 		}
-		var parts []string
 		for _, key := range keys {
 			value, ok := r.settings[key]
 			if !ok {
 				value = "default"
 			}
-			if key != "model.placement" {
-				value = key[strings.LastIndexByte(key, '.')+1:] + "=" + value
-			}
-			parts = append(parts, value)
+			r.choices = append(r.choices, choice{key, value})
 		}
-		if len(parts) == 0 {
-			parts = []string{cmp.Or(r.settings["model.placement"], "runs")}
+		if r.Variant = labelOf(r.choices); len(keys) == 0 {
+			r.Variant = cmp.Or(r.settings[placementAxis], "runs")
+			r.choices = []choice{{placementAxis, r.Variant}}
 		}
-		r.Variant = strings.Join(parts, ", ")
 	}
 }
 
@@ -92,8 +91,8 @@ func differing(runs []Run) []string {
 			keys = append(keys, k)
 		}
 	}
-	if i := slices.Index(keys, "model.placement"); i > 0 {
-		keys = slices.Insert(slices.Delete(keys, i, i+1), 0, "model.placement")
+	if i := slices.Index(keys, placementAxis); i > 0 {
+		keys = slices.Insert(slices.Delete(keys, i, i+1), 0, placementAxis)
 	}
 	return keys
 }
@@ -111,39 +110,35 @@ func derivedRates(runs []Run) bool {
 // placements have the first styles, the scalar model's too, wherever they are what varies.
 var placements = []string{"post", "pre", "peri", "olmo2", "none"}
 
-// variantsOf groups runs, in the order in which their variants come first, or that of placements where each variant has its own.
+// variantsOf puts together the runs of each variant, in the order in which variants come first, or that of placements where these are all that varies.
 func variantsOf(runs []Run) []*variant {
 	var all []*variant
-	byName := map[string]*variant{}
+	byID := map[string]*variant{}
 	for i := range runs {
 		r := &runs[i]
-		v := byName[r.Variant]
+		v := byID[r.Variant]
 		if v == nil {
-			v = &variant{name: r.Variant}
-			byName[r.Variant] = v
+			v = &variant{id: r.Variant, name: r.Variant, choices: r.choices}
+			byID[r.Variant] = v
 			all = append(all, v)
 		}
 		v.runs = append(v.runs, r)
 	}
-	slots := map[int]bool{}
+	names := map[string]bool{}
 	for _, v := range all {
 		slices.SortStableFunc(v.runs, func(a, b *Run) int { return cmp.Compare(a.Seed, b.Seed) })
-		if c := v.runs[0].Config; c != nil {
-			if i := slices.Index(placements, c.Model.Placement); i >= 0 {
-				slots[i] = true
-			}
-		}
+		names[labelOf(v.choices)] = len(v.choices) > 0
 	}
-	if len(slots) == len(all) { // each has a placement of its own
-		slot := func(v *variant) int { return slices.Index(placements, v.runs[0].Config.Model.Placement) }
-		slices.SortFunc(all, func(a, b *variant) int { return slot(a) - slot(b) })
-		for _, v := range all {
-			v.style = chart.StyleOf(slot(v))
+	for _, v := range all {
+		if len(names) == len(all) && len(v.choices) > 0 {
+			v.name = labelOf(v.choices)
 		}
-		return all
+		v.short = v.name
 	}
-	for i, v := range all {
-		v.style = chart.StyleOf(i)
+	if axes := axesOf(all); len(axes) == 1 && axes[0].name == placementAxis {
+		slices.SortStableFunc(all, func(a, b *variant) int {
+			return slices.Index(placements, a.value(placementAxis)) - slices.Index(placements, b.value(placementAxis))
+		})
 	}
 	return all
 }

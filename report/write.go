@@ -130,8 +130,12 @@ func (r Report) data(w *Written, save func(name string, content []byte) error) (
 	runs := append([]Run(nil), r.Runs...)
 	nameVariants(runs)
 	all := variantsOf(runs)
+	var compared map[string]string
+	if r.Results != nil {
+		compared = r.Results.PairedWith
+	}
+	spread := groupsOf(all, compared)
 	sweeps := sweepsOf(all, r.Results)
-	shadeSweeps(sweeps)
 	d := pageData{Title: r.Title, Question: r.Question, Criterion: Criterion, Variants: variantTable(all), Runs: runTable(all), Paper: paperTable(all), PaperCaveats: PaperCaveats,
 		Sizes: sizesNote(all), Cost: costTable(all), Warnings: append(slices.Clone(r.Notes), warnings(all)...), Rates: ratesTable(sweeps)}
 	if len(r.Cost) > 0 {
@@ -149,7 +153,7 @@ func (r Report) data(w *Written, save func(name string, content []byte) error) (
 	if d.Scalar, err = scalarSection(scalarDepth, scalarGain); err != nil {
 		return d, err
 	}
-	parts := sections(all, sweeps)
+	parts := sections(spread, sweeps)
 	made, err := makeAll(parts, save)
 	if err != nil {
 		return d, err

@@ -16,6 +16,7 @@ type Metrics struct {
 	Loss         float64 `json:"loss"` // of the step's batch, before its update; z-loss included
 	ValLoss      float64 `json:"val_loss"`
 	Evaluated    bool    `json:"-"`            // ValLoss is there: of the parameters after the step
+	ValFloor     float64 `json:"val_floor"`    // the least that ValLoss could be, Floor.Realised of the validation text; 0 where that is not known
 	LR           float64 `json:"lr"`           // of the step
 	GradNorm     float64 `json:"grad_norm"`    // over all parameters, before clipping
 	LossScale    float64 `json:"loss_scale"`   // of the step, in f16; else 0
@@ -33,7 +34,7 @@ type Metrics struct {
 // diagnosed, follows a diagnosed one, or was skipped.
 func (m Metrics) Timed() bool { return m.Seconds > 0 }
 
-// MarshalJSON writes a line's object: val_loss only where evaluated, step_s only where timed, loss_scale and skipped only where they say something, null for what is not finite.
+// MarshalJSON writes a line's object: val_loss and val_floor only where evaluated, step_s only where timed, loss_scale and skipped only where they say something, null for what is not finite.
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	var val *Number
 	if m.Evaluated {
@@ -43,6 +44,7 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 		Step         int     `json:"step"`
 		Loss         Number  `json:"loss"`
 		ValLoss      *Number `json:"val_loss,omitempty"`
+		ValFloor     float64 `json:"val_floor,omitempty"`
 		LR           float64 `json:"lr"`
 		GradNorm     Number  `json:"grad_norm"`
 		LossScale    float64 `json:"loss_scale,omitempty"`
@@ -53,7 +55,7 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 		Elapsed      Number  `json:"elapsed_s"`
 
 		Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
-	}{m.Step, Number(m.Loss), val, m.LR, Number(m.GradNorm), m.LossScale, m.Skipped, m.Tokens, Number(m.TokensPerSec), m.Seconds, Number(m.Elapsed),
+	}{m.Step, Number(m.Loss), val, m.ValFloor, m.LR, Number(m.GradNorm), m.LossScale, m.Skipped, m.Tokens, Number(m.TokensPerSec), m.Seconds, Number(m.Elapsed),
 		m.Diagnosis})
 }
 
@@ -63,6 +65,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		Step         int      `json:"step"`
 		Loss         *float64 `json:"loss"`
 		ValLoss      *float64 `json:"val_loss"`
+		ValFloor     float64  `json:"val_floor"`
 		LR           float64  `json:"lr"`
 		GradNorm     *float64 `json:"grad_norm"`
 		LossScale    float64  `json:"loss_scale"`
@@ -83,7 +86,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		}
 		return *f
 	}
-	*m = Metrics{Step: line.Step, Loss: orNaN(line.Loss), LR: line.LR, GradNorm: orNaN(line.GradNorm), LossScale: line.LossScale, Skipped: line.Skipped, Tokens: line.Tokens,
+	*m = Metrics{Step: line.Step, Loss: orNaN(line.Loss), ValFloor: line.ValFloor, LR: line.LR, GradNorm: orNaN(line.GradNorm), LossScale: line.LossScale, Skipped: line.Skipped, Tokens: line.Tokens,
 		TokensPerSec: line.TokensPerSec, Seconds: line.Seconds, Elapsed: line.Elapsed, Diagnosis: line.Diagnosis}
 	if m.Evaluated = line.ValLoss != nil; m.Evaluated {
 		m.ValLoss = *line.ValLoss

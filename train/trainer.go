@@ -409,6 +409,9 @@ func (r *run) report(s Scalars, last bool, evaluate func() (float64, error)) err
 		}
 		if err == nil {
 			m.ValLoss, m.Evaluated = val, true
+			if r.data.Floor != nil {
+				m.ValFloor = r.data.Floor.Realised
+			}
 			r.result.ValLoss = val
 			broken = notFinite(m)
 		}

@@ -179,11 +179,11 @@ func TestStylesDiffer(t *testing.T) {
 	require.Equal(t, "#0072B2", StyleOf(0).Hex())
 }
 
-// Cells meet half-way between their centres, however these lie.
+// Cells meet half-way between their centres, however these lie, and end half a step outside of them.
 func TestCells(t *testing.T) {
 	e := edges([]float64{1, 3, 7})
-	require.Equal(t, []float64{0, 2, 5, 9}, e)
-	require.Equal(t, []int{-1, 0, 0, 1, 1, 1, 2, 2, 2, 2, -1}, cells(e, span{-1, 10}, 11))
+	require.Equal(t, []float64{0.5, 2, 5, 7.5}, e)
+	require.Equal(t, []int{-1, 0, 0, 1, 1, 1, 2, 2, -1, -1, -1}, cells(e, span{-1, 10}, 11))
 }
 
 // Legend entries keep off each other, and inside of the figure.

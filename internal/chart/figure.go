@@ -17,15 +17,17 @@ import (
 type Figure struct {
 	Title   string
 	Panels  []Panel
-	Columns int  // of panels; 0: as many as read well
-	SameY   bool // all panels have one range of y
-	Scale   Axis // of the colour bar, where panels are heat maps
+	Columns int    // of panels; 0: as many as read well
+	SameY   bool   // all panels have one range of y
+	Scale   Axis   // of the colour bar, where panels are heat maps
+	Legend  string // what the lines' names are of; may be empty
 }
 
 // Panel is a pair of axes with lines, or with a heat map.
 type Panel struct {
 	Title  string
 	X, Y   Axis
+	Range  string // panels of one name have one range of y; empty: its own
 	Lines  []Line
 	Levels []Level
 	Heat   *Heat
@@ -81,7 +83,7 @@ var signWords = map[Sign]string{
 
 // Words of the legend.
 const (
-	bandWords = "band: smallest to largest over the seeds"
+	bandWords = "mean and range over the seeds"
 	nanWords  = "no number there"
 	zeroWords = "0"
 )

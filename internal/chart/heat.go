@@ -18,7 +18,7 @@ func (h *Heat) spans() (x, y span) {
 	return span{ex[0], ex[len(ex)-1]}, span{ey[0], ey[len(ey)-1]}
 }
 
-// edges lie half-way between centres, and as far outside of the first and the last.
+// edges lie half-way between centres, and outside of the first and the last as far, but at most half a step or layer: beyond there is nothing.
 func edges(centres []float64) []float64 {
 	n := len(centres)
 	if n == 1 {
@@ -28,8 +28,8 @@ func edges(centres []float64) []float64 {
 	for i := 1; i < n; i++ {
 		all[i] = (centres[i-1] + centres[i]) / 2
 	}
-	all[0] = 2*centres[0] - all[1]
-	all[n] = 2*centres[n-1] - all[n-1]
+	all[0] = centres[0] - math.Min(all[1]-centres[0], 0.5)
+	all[n] = centres[n-1] + math.Min(centres[n-1]-all[n-1], 0.5)
 	return all
 }
 

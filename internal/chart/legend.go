@@ -10,6 +10,7 @@ import (
 // entry is a picture with words in the legend.
 type entry struct {
 	words string
+	bold  bool                                         // a heading, without a picture
 	draw  func(c *draw.Canvas, left, middle vg.Length) // of a picture that is thumbWidth wide
 	x, y  vg.Length                                    // its place, from the left and from the top
 }
@@ -31,6 +32,9 @@ func (l *layout) entries() []entry {
 			all = append(all, entry{words: words, draw: picture})
 		}
 	}
+	if l.Legend != "" {
+		all = append(all, entry{words: clean(l.Legend) + ":", bold: true})
+	}
 	band := false
 	for _, p := range l.Panels {
 		for _, line := range p.Lines {
@@ -44,7 +48,11 @@ func (l *layout) entries() []entry {
 		}
 	}
 	if band {
-		add(bandWords, fillPicture(Style{Color: levelColor}.band(), nil))
+		fill, stroke := fillPicture(Style{Color: levelColor}.band(), nil), strokePicture(Style{Color: levelColor}.line(), false)
+		add(bandWords, func(c *draw.Canvas, left, middle vg.Length) {
+			fill(c, left, middle)
+			stroke(c, left, middle)
+		})
 	}
 	found := map[Sign]bool{}
 	for _, p := range l.Panels {
@@ -92,35 +100,52 @@ func place(all []entry, room vg.Length) vg.Length {
 	if len(all) == 0 {
 		return 0
 	}
-	style := textStyle(textSize, false)
+	heading := vg.Length(0)
+	rest := all
+	if all[0].bold {
+		heading, rest = all[0].width()+entryGap, all[1:]
+	}
 	widest := vg.Length(0)
 	for i := range all {
-		all[i].words = fit(all[i].words, style, room-thumbWidth-thumbGap)
-		widest = max(widest, thumbWidth+thumbGap+style.Width(all[i].words)+entryGap)
+		all[i].words = fit(all[i].words, textStyle(textSize, all[i].bold), room-heading-thumbWidth-thumbGap)
 	}
-	x, row := vg.Length(0), 0
-	for i := range all { // one row if they fit, each as wide as it is
-		all[i].x = x
-		x += thumbWidth + thumbGap + style.Width(all[i].words) + entryGap
+	x, row := heading, 0
+	for i := range rest { // one row if they fit, each as wide as it is
+		widest = max(widest, rest[i].width()+entryGap)
+		rest[i].x = x
+		x += rest[i].width() + entryGap
 	}
 	if x-entryGap > room {
+		room -= heading
 		columns := max(1, int((room+entryGap)/widest))
-		for i := range all {
-			all[i].x = vg.Length(i%columns) * (room + entryGap) / vg.Length(columns)
+		for i := range rest {
+			rest[i].x = heading + vg.Length(i%columns)*(room+entryGap)/vg.Length(columns)
 			row = i / columns
-			all[i].y = vg.Length(row) * entryHeight
+			rest[i].y = vg.Length(row) * entryHeight
 		}
 	}
 	return vg.Length(row+1)*entryHeight + 2
 }
 
+// width is that of the picture and the words.
+func (e entry) width() vg.Length {
+	w := textStyle(textSize, e.bold).Width(e.words)
+	if e.bold {
+		return w
+	}
+	return thumbWidth + thumbGap + w
+}
+
 // drawLegend draws the entries upwards from the canvas' bottom.
 func (l *layout) drawLegend(c draw.Canvas) {
-	style := textStyle(textSize, false)
-	style.YAlign = draw.YCenter
 	for _, e := range l.legend {
-		middle := c.Min.Y + l.lines - e.y - entryHeight/2
-		e.draw(&c, c.Min.X+e.x, middle)
-		c.FillText(style, vg.Point{X: c.Min.X + e.x + thumbWidth + thumbGap, Y: middle}, e.words)
+		style := textStyle(textSize, e.bold)
+		style.YAlign = draw.YCenter
+		x, middle := c.Min.X+e.x, c.Min.Y+l.lines-e.y-entryHeight/2
+		if e.draw != nil {
+			e.draw(&c, x, middle)
+			x += thumbWidth + thumbGap
+		}
+		c.FillText(style, vg.Point{X: x, Y: middle}, e.words)
 	}
 }

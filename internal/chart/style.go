@@ -43,14 +43,19 @@ func StyleOf(i int) Style {
 	return s
 }
 
-// Shade is the style's colour mixed with white at t = -1, as it is at 0, and with black at 1: for things that have an order.
-func (s Style) Shade(t float64) Style {
-	to, share := uint8(255), -0.6*t
-	if t > 0 {
-		to, share = 0, 0.5*t
-	}
-	mix := func(c uint8) uint8 { return uint8(float64(c) + (float64(to)-float64(c))*min(share, 1) + 0.5) }
-	s.Color.R, s.Color.G, s.Color.B = mix(s.Color.R), mix(s.Color.G), mix(s.Color.B)
+// ordered are colours of matplotlib's map plasma (van der Walt & Smith 2015, CC0), from dark to light, but for its last, which are too pale for a line.
+var ordered = []color.NRGBA{
+	{0x0D, 0x08, 0x87, 255}, {0x4C, 0x02, 0xA1, 255}, {0x7E, 0x03, 0xA8, 255}, {0xAA, 0x23, 0x95, 255}, {0xCC, 0x47, 0x78, 255}, {0xE6, 0x6C, 0x5C, 255}, {0xF8, 0x95, 0x40, 255},
+}
+
+// OrderedStyle is the look of the i-th of n things that have an order: from dark to light, every other with dashes, so that neighbours are told apart.
+func OrderedStyle(i, n int) Style {
+	return Style{Color: between(ordered, float64(i)/float64(max(1, n-1))), Dash: i % 2}
+}
+
+// Dashed gives the style the i-th kind of dashes, from 0: solid. It starts anew after those that there are.
+func (s Style) Dashed(i int) Style {
+	s.Dash = i % len(dashes)
 	return s
 }
 
@@ -92,10 +97,13 @@ var viridis = []color.NRGBA{
 }
 
 // heatColor is the colour of t from 0 to 1.
-func heatColor(t float64) color.NRGBA {
-	t = min(max(t, 0), 1) * float64(len(viridis)-1)
-	i := min(int(t), len(viridis)-2)
-	a, b, f := viridis[i], viridis[i+1], t-float64(i)
+func heatColor(t float64) color.NRGBA { return between(viridis, t) }
+
+// between is the colour at t, from 0 at the first to 1 at the last.
+func between(all []color.NRGBA, t float64) color.NRGBA {
+	t = min(max(t, 0), 1) * float64(len(all)-1)
+	i := min(int(t), len(all)-2)
+	a, b, f := all[i], all[i+1], t-float64(i)
 	mix := func(x, y uint8) uint8 { return uint8(float64(x) + (float64(y)-float64(x))*f + 0.5) }
 	return color.NRGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 255}
 }
