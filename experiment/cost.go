@@ -62,24 +62,24 @@ const mebi = 1 << 20
 const (
 	MetricStepMs       = "step_ms"
 	metricTokensPerSec = "tokens_per_s"
-	metricStepMemory   = "step_memory"
-	metricRunMemory    = "run_memory"
-	metricResident     = "peak_resident"
-	metricFLOPs        = "flops_per_token"
-	metricNorms        = "norm_elements"
-	metricTraffic      = "traffic"
+	MetricStepMemory   = "step_memory"
+	MetricRunMemory    = "run_memory"
+	MetricResident     = "peak_resident"
+	MetricFLOPs        = "flops_per_token"
+	MetricNorms        = "norm_elements"
+	MetricTraffic      = "traffic"
 )
 
 // timeMetrics are the figures that depend on time.
-var timeMetrics = []string{MetricStepMs, metricTokensPerSec, metricResident}
+var timeMetrics = []string{MetricStepMs, metricTokensPerSec, MetricResident}
 
 // work sets the figures that do not depend on time.
 func (c *Cost) work(f Figures) {
-	f.set(metricStepMemory, float64(c.Need.Step.Total())/mebi)
-	f.set(metricRunMemory, float64(c.Need.Run.Total())/mebi)
-	f.set(metricFLOPs, c.Work.FLOPs)
-	f.set(metricNorms, c.Work.NormElements)
-	f.set(metricTraffic, c.Work.Bytes)
+	f.set(MetricStepMemory, float64(c.Need.Step.Total())/mebi)
+	f.set(MetricRunMemory, float64(c.Need.Run.Total())/mebi)
+	f.set(MetricFLOPs, c.Work.FLOPs)
+	f.set(MetricNorms, c.Work.NormElements)
+	f.set(MetricTraffic, c.Work.Bytes)
 }
 
 // times sets those that do.
@@ -89,7 +89,7 @@ func (c *Cost) times(f Figures) {
 		f.set(metricTokensPerSec, c.Time.TokensPerSec)
 	}
 	if c.Resident > 0 {
-		f.set(metricResident, float64(c.Resident)/mebi)
+		f.set(MetricResident, float64(c.Resident)/mebi)
 	}
 }
 

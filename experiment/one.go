@@ -98,4 +98,7 @@ func (r *RunResult) train(ctx context.Context, t *train.Trainer, folder *train.F
 var threads = regexp.MustCompile(`, \d+ threads?\b`)
 
 // deviceName is what a device is known by in results.
-func deviceName(info backend.Info) string { return threads.ReplaceAllString(info.String(), "") }
+func deviceName(info backend.Info) string { return KindOf(info.String()) }
+
+// KindOf is the name in results of a device that calls itself so.
+func KindOf(device string) string { return threads.ReplaceAllString(device, "") }

@@ -48,7 +48,7 @@ func ready(t *testing.T, path string) *Matrix {
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(m.Combinations, func(c Combination) bool { return c.Baseline >= 0 }), "something is compared with the baseline")
 	plain := []string{MetricValLoss, MetricBitsPerByte, "train_loss", metricInitialLoss, "grad_norm", "grad_norm_max", "spikes",
-		MetricStepMs, metricTokensPerSec, metricStepMemory, metricRunMemory, metricResident, metricFLOPs, metricNorms, metricTraffic}
+		MetricStepMs, metricTokensPerSec, MetricStepMemory, MetricRunMemory, MetricResident, MetricFLOPs, MetricNorms, MetricTraffic}
 	for _, c := range m.Combinations {
 		resolved := c.Config.Resolve()
 		require.NoError(t, resolved.Validate())

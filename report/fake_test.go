@@ -21,8 +21,9 @@ type fake struct {
 	steps     int // of the config
 	done      int // lines; 0: all
 	layers    int
-	diagnose  int // steps between diagnoses; 0: none
-	diverges  int // the step at which the loss is NaN, and ends; 0: never
+	diagnose  int     // steps between diagnoses; 0: none
+	diverges  int     // the step at which the loss is NaN, and ends; 0: never
+	pace      float64 // seconds of a step but for the first and the last; 0: they are not known
 }
 
 // write leaves a folder as vktrain train does.
@@ -59,6 +60,9 @@ func (f fake) lines() []train.Metrics {
 	for step := 1; step <= end; step++ {
 		s := float64(step)
 		m := train.Metrics{Step: step, Loss: (base + 5.2/math.Sqrt(s)) * noise(), LR: 1e-3, GradNorm: base * noise() * 2 / math.Sqrt(s), Tokens: int64(step) * 1024, TokensPerSec: 20000 / base * noise(), Elapsed: 0.05 * s * base}
+		if step > 1 && step < f.steps {
+			m.Seconds = f.pace
+		}
 		if step%25 == 0 || step == f.steps {
 			m.Evaluated, m.ValLoss = true, (base+5.2/math.Sqrt(s))*(1+0.01*random.NormFloat64())
 		}

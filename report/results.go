@@ -40,7 +40,7 @@ func apply(results *experiment.Results, runs []Run) (kept []Run, others int) {
 			continue
 		}
 		r := runs[i]
-		r.Variant, r.Diverged, r.Seed = s.Combined, s.Diverged, s.Seed
+		r.Variant, r.Diverged, r.Seed, r.device, r.figures = s.Combined, s.Diverged, s.Seed, s.Device, s.Figures
 		if above, ok := s.Figures["above_floor"]; ok {
 			r.resultFloor = s.Figures[experiment.MetricValLoss] - above
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vktrain/vktrain/bench"
 	"github.com/vktrain/vktrain/experiment"
 )
 
@@ -57,7 +59,7 @@ func TestCostOfSteps(t *testing.T) {
 	dir := fake{name: "run", placement: "peri", seed: 1, steps: 12, layers: 1}.write(t, t.TempDir())
 	write(t, dir, CostFile, `[{"name":"nano pre","params":1000,"batch":2,"seq_len":8,"ms_per_step":10,"ms_min":9,"device_bytes":1048576,"peak_bytes":2097152},{"name":"nano peri","ratio":1.0125,"ms_per_step":10.1}]`)
 	page, _ := written(t, dir)
-	for _, s := range []string{"nano pre", "1.0000", "1.0125", "1.0 MiB", "2.0 MiB"} {
+	for _, s := range []string{"nano pre", "1.012", "1.0 MiB"} {
 		require.Contains(t, page, s)
 	}
 	write(t, dir, CostFile, `{"name":"alone","ms_per_step":10}`)
@@ -67,4 +69,53 @@ func TestCostOfSteps(t *testing.T) {
 	_, err := Read(dir)
 	require.ErrorContains(t, err, CostFile)
 	require.NoError(t, os.Remove(filepath.Join(dir, CostFile)))
+}
+
+// Peri-LN's time beside Pre-LN's is in the page twice, and a sentence says whether the two agree. Few steps have no time.
+func TestCostOfAnExperiment(t *testing.T) {
+	for _, x := range []struct {
+		name        string
+		steps       int
+		low, high   float64 // of the turns' ratio
+		want, never string
+	}{
+		{"agrees", 20, 1.05, 1.15, "1.100 [1.100, 1.100] in 3 pairs of runs, 1.110 [1.050, 1.150] in 9 turns. The two agree within noise", "too few steps"},
+		{"differs", 20, 1.105, 1.15, "The two do not agree: their intervals have nothing in common.", "agree within noise"},
+		{"short", 6, 1.05, 1.15, "1.110 [1.050, 1.150] in 9 turns. The runs have too few steps to say.", "1.100"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			dir := t.TempDir()
+			results := experiment.Results{Name: "cost", Seeds: []uint64{1, 2, 3}}
+			for _, placement := range []string{"pre", "peri"} {
+				c := experiment.Summary{ID: placement, Runs: 3}
+				if placement == "peri" {
+					c.Baseline = "pre"
+				}
+				results.Combinations = append(results.Combinations, c)
+				for seed := range uint64(3) {
+					id := placement + "_s" + string('1'+rune(seed))
+					fake{name: id, placement: placement, seed: seed + 1, steps: x.steps, layers: 1, pace: map[string]float64{"pre": 0.02, "peri": 0.022}[placement]}.write(t, filepath.Join(dir, experiment.RunsFolder))
+					results.Runs = append(results.Runs, experiment.RunSummary{ID: id, Combined: placement, Seed: seed + 1, Device: "cpu: x (go)", Figures: experiment.Figures{
+						experiment.MetricStepMemory: 30, experiment.MetricRunMemory: 45, experiment.MetricResident: 99, experiment.MetricNorms: 1344, experiment.MetricTraffic: 181e3,
+					}})
+				}
+			}
+			require.NoError(t, results.Write(dir))
+			turns := []bench.Step{{Name: "pre", RatioTo: "pre", Ratio: 1, Device: "cpu: x, 2 threads (go)", Steps: 9}, {Name: "peri", RatioTo: "pre", Ratio: 1.11, RatioLow: x.low, RatioHigh: x.high, Device: "cpu: x, 2 threads (go)", Steps: 9}}
+			raw, err := json.Marshal(turns)
+			require.NoError(t, err)
+			write(t, dir, CostFile, string(raw))
+			page, _ := written(t, dir)
+			require.Contains(t, page, x.want)
+			require.NotContains(t, page, x.never)
+			for _, s := range []string{"Beside pre on cpu: x (go)", "30.0 MiB", "45.0 MiB", "99 MiB", "1.34k", "181k"} {
+				require.Contains(t, page, s)
+			}
+			if x.steps == 6 {
+				require.Contains(t, page, "too few steps (2 of 5)")
+			} else {
+				require.Contains(t, page, "22.0 ± 0.0 [22.0, 22.0]")
+			}
+		})
+	}
 }

@@ -25,9 +25,11 @@ type Run struct {
 	Diverged string   // why the run counts as diverged; empty: it has not
 	Notes    []string // what was wrong with its files
 
-	settings    map[string]string // the config's keys
-	resultFloor float64           // of the validation text, as an experiment's results tell it; 0: not known
-	choices     []choice          // what makes it its variant, by axis; nil: that is not known
+	settings    map[string]string  // the config's keys
+	device      string             // of an experiment's run; else empty
+	figures     experiment.Figures // of an experiment's run; else nil
+	resultFloor float64            // of the validation text, as an experiment's results tell it; 0: not known
+	choices     []choice           // what makes it its variant, by axis; nil: that is not known
 }
 
 // ErrNoRun is in the chain of errors about folders that hold no run.

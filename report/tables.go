@@ -186,65 +186,6 @@ func sizesNote(all []*variant) string {
 	return "Ours: " + strings.Join(parts, "; ") + "."
 }
 
-// costTable has what a step took, as the runs' metrics tell it.
-func costTable(all []*variant) table {
-	t := table{Head: heads("variant", "parameters", "ms a step", "against the first", "tokens/s", "train FLOPs a token", "GFLOP/s of the model", "time of a run (s)"),
-		Note: "Medians over the last half of a run's steps, then the mean ± sample standard deviation over the runs. Time is this machine's while it did whatever else it did: runs side by side slow each other down. " +
-			"Compare devices and placements with vktrain bench step. FLOPs count matrix products only: 6 for each weight, 6 N T H h for causal attention (Chowdhery et al. 2022); norms are in the time, not in them."}
-	first := math.NaN()
-	for _, v := range all {
-		var ms, rate, flops, seconds []float64
-		perToken := math.NaN()
-		for _, r := range v.runs {
-			speed := r.speed()
-			if r.Config == nil || !(speed > 0) {
-				continue
-			}
-			rate = append(rate, speed)
-			ms = append(ms, 1000*float64(r.Config.TokensPerStep())/speed)
-			if v.params() > 0 {
-				perToken = r.Config.Model.CausalFLOPsPerToken(r.Config.SeqLen)
-				flops = append(flops, perToken*speed/1e9)
-			}
-			if r.state() == stateFinished {
-				seconds = append(seconds, r.Lines[len(r.Lines)-1].Elapsed)
-			}
-		}
-		ratio := math.NaN()
-		if len(ms) > 0 {
-			if math.IsNaN(first) {
-				first = mean(ms)
-			}
-			ratio = mean(ms) / first
-		}
-		params := cell{Text: "–", Number: true}
-		if p := v.params(); p > 0 {
-			params.Text = shortCount(float64(p))
-		}
-		work := cell{Text: "–", Number: true}
-		if finite(perToken) {
-			work.Text = shortCount(perToken)
-		}
-		t.Rows = append(t.Rows, []cell{{Text: v.name, Color: v.style.Hex()}, params, spread(ms, "%.1f"), digits("%.3f", ratio), spread(rate, "%.0f"), work, spread(flops, "%.2f"), spread(seconds, "%.1f")})
-	}
-	return t
-}
-
-// speed is the median of tokens per second over the last half of a run's steps; NaN without steps.
-func (r *Run) speed() float64 {
-	var all []float64
-	for _, m := range r.Lines[len(r.Lines)/2:] {
-		if m.TokensPerSec > 0 {
-			all = append(all, m.TokensPerSec)
-		}
-	}
-	if len(all) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(all)
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
-}
-
 // ratesTable has the sensitivity of each sweep; nil where there is none.
 func ratesTable(sweeps []*sweep) *table {
 	if len(sweeps) == 0 {

@@ -59,7 +59,8 @@ type pageData struct {
 	Paper                      table
 	PaperCaveats               []string
 	Sizes                      string
-	Cost                       table
+	Cost                       []costPart
+	CostNotes                  []string
 	Bench                      *table // of CostFile; nil: there is none
 	Scalar                     scalarData
 	Warnings                   []string
@@ -137,7 +138,7 @@ func (r Report) data(w *Written, save func(name string, content []byte) error) (
 	spread := groupsOf(all, compared)
 	sweeps := sweepsOf(all, r.Results)
 	d := pageData{Title: r.Title, Question: r.Question, Criterion: Criterion, Variants: variantTable(all), Runs: runTable(all), Paper: paperTable(all), PaperCaveats: PaperCaveats,
-		Sizes: sizesNote(all), Cost: costTable(all), Warnings: append(slices.Clone(r.Notes), warnings(all)...), Rates: ratesTable(sweeps)}
+		Sizes: sizesNote(all), Cost: costParts(r, all), CostNotes: costNotes, Warnings: append(slices.Clone(r.Notes), warnings(all)...), Rates: ratesTable(sweeps)}
 	if len(r.Cost) > 0 {
 		d.Bench = benchTable(r.Cost)
 	}
