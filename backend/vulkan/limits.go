@@ -107,7 +107,7 @@ func narrower(limits string) (func(*DeviceInfo), error) {
 		}
 		v, err := parseSize(text)
 		if err != nil {
-			return nil, &LimitsError{where, fmt.Sprintf("%s is %q, not a number above 0 with K, M or G after it where wanted", name, text)}
+			return nil, &LimitsError{where, fmt.Sprintf("%s is %q, not a number from 1 to 2^62, with K, M or G after it where wanted", name, text)}
 		}
 		changes = append(changes, func(d *DeviceInfo) { set(d, v) })
 	}

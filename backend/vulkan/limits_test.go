@@ -99,7 +99,7 @@ func TestLessenedDevicesAreTunedApart(t *testing.T) {
 func TestBadLimits(t *testing.T) {
 	for limits, want := range map[string]string{
 		"sharde=1":           `no limit is named "sharde": use 16bit=off, 8bit=off, alloc=N`,
-		"shared":             `Options.Limits: shared is "", not a number above 0`,
+		"shared":             `Options.Limits: shared is "", not a number from 1 to 2^62`,
 		"shared=0":           `shared is "0"`,
 		"shared=-1":          `shared is "-1"`,
 		"range=64MB":         `range is "64MB"`,
