@@ -42,11 +42,14 @@ func panel(title string, x, y chart.Axis, lines []chart.Line, levels ...chart.Le
 	return chart.Panel{Title: title, X: x, Y: y, Lines: lines, Levels: levels}
 }
 
+// ratesSection has a table too.
+const ratesSection = "rates"
+
 // sections are all figures of the page in their order.
 func sections(all groups, sweeps []*sweep) []section {
 	return []section{
 		{"loss", "Loss", "", []figure{trainingFigure(all), endFigure(all), gradNormFigure(all)}},
-		{"rates", "Learning rates", "", []figure{sweepFigure(sweeps)}},
+		{ratesSection, "Learning rates", "", []figure{sweepFigure(sweeps)}},
 		{"stream", "The residual stream", "", []figure{varianceDepthFigure(all), varianceStepFigure(all), varianceHeatFigure(all), moduleFigure(all), angleFigure(all)}},
 		{"gradients", "Gradients", "", []figure{gradHeatFigure(all), gradDepthFigure(all), lastGradFigure(all), modelDepthFigure(all), gradKindFigure(all), boundFigure(all)}},
 		{"activations", "Activations against float16", "", []figure{activationFigure(all), activationDepthFigure(all), topFigure(all)}},

@@ -88,8 +88,9 @@ type group struct {
 
 // groups are all variants.
 type groups struct {
-	list   []group
-	legend string // what the lines' names are of; may be empty
+	list    []group
+	legend  string // what the lines' names are of; may be empty
+	reading string // how panels and looks tell variants apart; may be empty
 }
 
 // all are the variants of all groups, in the order in which tables have them.
@@ -136,13 +137,36 @@ func groupsOf(all []*variant, compared map[string]string) groups {
 			rest = append(rest, a)
 		}
 	}
-	style(all, rest)
-	if len(by) == 0 {
-		g := groups{list: []group{{variants: all}}}
-		g.legend = shorten(all, rest)
-		return g
+	g := groups{reading: reading(by, rest, style(all, rest)), legend: shorten(all, rest)}
+	if g.list = split(all, by); len(by) == 0 {
+		g.list[0].title = ""
 	}
-	return groups{split(all, by), shorten(all, rest)}
+	return g
+}
+
+// reading says which axes have panels, colours and dashes, where there is more than one.
+func reading(by, rest []axis, colour int) string {
+	if len(by)+len(rest) < 2 {
+		return ""
+	}
+	names := func(axes []axis) string {
+		var all []string
+		for _, a := range axes {
+			all = append(all, lastPart(a.name))
+		}
+		return strings.Join(all, ", ")
+	}
+	var parts []string
+	if len(by) > 0 {
+		parts = append(parts, "panels: "+names(by))
+	}
+	if len(rest) > 0 {
+		parts = append(parts, "colours: "+lastPart(rest[colour].name))
+	}
+	if dashed := slices.Delete(slices.Clone(rest), min(colour, len(rest)), min(colour+1, len(rest))); len(dashed) > 0 {
+		parts = append(parts, "dashes: "+names(dashed))
+	}
+	return "What tells variants apart in the figures: " + strings.Join(parts, "; ") + "."
 }
 
 // shorten names lines by the axes that panels do not name, and returns the legend's heading: the name of the only one.
@@ -244,12 +268,13 @@ func chunked(all []*variant) groups {
 
 // style gives variants their looks by the axes in which the lines of a panel differ. The placement is a colour, of its own everywhere, and the others are dashes,
 // if these can be told apart; otherwise the axis of the most values is the colour, and the rest the dashes. Numbers are colours from dark to light.
-func style(all []*variant, axes []axis) {
+// It returns the index of the axis whose colours they are.
+func style(all []*variant, axes []axis) int {
 	if len(axes) == 0 {
 		for _, v := range all {
 			v.style = chart.StyleOf(0)
 		}
-		return
+		return 0
 	}
 	const mostDashes = 3
 	colour := 0
@@ -277,6 +302,7 @@ func style(all []*variant, axes []axis) {
 			v.style = v.style.Dashed(slices.Index(others, v.without(axes, colour)))
 		}
 	}
+	return colour
 }
 
 // combinations are the different labels that variants have on all axes but one, in the order of the axes' values.

@@ -28,8 +28,10 @@ var PaperTable = []PaperRow{
 
 // PaperCaveats say what may be compared with the table, and what may not.
 var PaperCaveats = []string{
-	"May be compared: the order of the placements within one block, theirs and ours, for within a block data, sizes, steps and settings are the same; and whether a difference is large against the spread over the seeds.",
-	"May not be compared: a loss of ours with one of theirs. Theirs are of models with 0.4 to 3.2 billion parameters after 30.2 billion tokens, measured on C4; a loss per token depends on the text and on the tokenizer, and a difference of placements on the size, the steps and the learning rate. " +
-		"The same order here says that the effect is there at this size, another that it is not seen here; neither says that the paper is right or wrong.",
+	"May be compared: the order of the placements. Within one of their sizes, the data, the steps and the settings are the same for all three; in ours they are between variants that differ in the placement alone. " +
+		"So may whether a difference is large against the spread over the seeds.",
+	"May not be compared: a loss of ours with one of theirs. Theirs are of models with 0.4 to 3.2 billion parameters after 30.2 billion tokens, measured on C4. A loss per token depends on the text and on the tokenizer, " +
+		"and how far placements lie apart depends on the size, the steps and the learning rate. The same order here says that the effect is there at this size, another order that it is not seen here; neither says that the paper is right or wrong.",
+	"Ours have no accuracies (–): models so small are not put to these tasks.",
 	"Their losses and accuracies are means of five seeds with a spread whose divisor they do not state; ours have the sample standard deviation (divisor n - 1) over the seeds that did not diverge.",
 }

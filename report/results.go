@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/vktrain/vktrain/experiment"
 )
@@ -70,7 +71,7 @@ func tableOf(t experiment.Table) table {
 	row := func(cells []string) []cell {
 		var all []cell
 		for i, s := range cells {
-			all = append(all, cell{Text: s, Number: i >= t.Left})
+			all = append(all, cell{Text: strings.Replace(s, " [", "\n[", 1), Number: i >= t.Left}) // an interval has a line of its own
 		}
 		return all
 	}

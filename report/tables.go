@@ -108,8 +108,15 @@ func paperTable(all []*variant) table {
 		head = append(head, cell{Text: s, Number: true})
 	}
 	t := table{Head: head, Note: "Accuracies in percent, losses in nats per token; in brackets the spread over seeds. Theirs: table 1 of Kim et al. 2025, the loss on C4. Ours: the loss on the validation text."}
+	coloured := true // by the placement
+	for _, v := range all {
+		coloured = coloured && v.style.Hex() == PlacementColor(v.value(placementAxis))
+	}
 	for _, r := range PaperTable {
-		row := []cell{words("theirs, " + r.Size), {Text: r.Placement, Color: PlacementColor(r.Placement)}}
+		row := []cell{words("theirs, " + r.Size), {Text: r.Placement}}
+		if coloured {
+			row[1].Color = PlacementColor(r.Placement)
+		}
 		for i := range r.Mean {
 			row = append(row, cell{Text: fmt.Sprintf("%.2f (%.2f)", r.Mean[i], r.Sd[i]), Number: true})
 		}

@@ -51,6 +51,7 @@ var pageTemplate = template.Must(template.Must(template.New("page").Parse(scalar
 // pageData is what page.html takes.
 type pageData struct {
 	Title, Question, Criterion string
+	Reading                    string // how looks and panels tell variants apart; may be empty
 	Results                    *table // the experiment's; nil: there is none
 	ResultsNotes               []string
 	Variants, Runs             table
@@ -64,12 +65,12 @@ type pageData struct {
 	Bench                      *table // of CostFile; nil: there is none
 	Scalar                     scalarData
 	Warnings                   []string
+	Missing                    []missing // figures that are not there
 }
 
 type pageSection struct {
 	ID, Title string
 	Figures   []pageFigure
-	Missing   []missing // figures that are not there
 }
 
 // missing is a reason, and the titles of the figures that are not there for it.
@@ -135,16 +136,16 @@ func (r Report) data(w *Written, save func(name string, content []byte) error) (
 	if r.Results != nil {
 		compared = r.Results.PairedWith
 	}
-	spread := groupsOf(all, compared)
+	groups := groupsOf(all, compared)
 	sweeps := sweepsOf(all, r.Results)
-	d := pageData{Title: r.Title, Question: r.Question, Criterion: Criterion, Variants: variantTable(all), Runs: runTable(all), Paper: paperTable(all), PaperCaveats: PaperCaveats,
+	d := pageData{Title: r.Title, Question: r.Question, Criterion: Criterion, Reading: groups.reading, Variants: variantTable(all), Runs: runTable(all), Paper: paperTable(all), PaperCaveats: PaperCaveats,
 		Sizes: sizesNote(all), Cost: costParts(r, all), CostNotes: costNotes, Warnings: append(slices.Clone(r.Notes), warnings(all)...), Rates: ratesTable(sweeps)}
 	if len(r.Cost) > 0 {
 		d.Bench = benchTable(r.Cost)
 	}
 	if r.Results != nil {
 		d.Criterion, d.Results, d.ResultsNotes = r.Results.Criterion, resultsTable(r.Results, all), r.Results.Notes
-		if r.Results.Sensitivity != nil && len(sweeps) > 0 {
+		if r.Results.Sensitivity != nil {
 			rates := tableOf(r.Results.RateTable())
 			rates.Note = r.Results.Sensitivity.Text
 			d.Rates = &rates
@@ -154,7 +155,7 @@ func (r Report) data(w *Written, save func(name string, content []byte) error) (
 	if d.Scalar, err = scalarSection(scalarDepth, scalarGain); err != nil {
 		return d, err
 	}
-	parts := sections(spread, sweeps)
+	parts := sections(groups, sweeps)
 	made, err := makeAll(parts, save)
 	if err != nil {
 		return d, err
@@ -168,13 +169,16 @@ func (r Report) data(w *Written, save func(name string, content []byte) error) (
 				continue
 			}
 			w.Missing = append(w.Missing, f.Name)
-			if n := len(section.Missing); n == 0 || section.Missing[n-1].Why != f.Missing {
-				section.Missing = append(section.Missing, missing{Why: f.Missing})
+			k := slices.IndexFunc(d.Missing, func(m missing) bool { return m.Why == f.Missing })
+			if k < 0 {
+				k = len(d.Missing)
+				d.Missing = append(d.Missing, missing{Why: f.Missing})
 			}
-			last := &section.Missing[len(section.Missing)-1]
-			last.Titles = append(last.Titles, f.Title)
+			d.Missing[k].Titles = append(d.Missing[k].Titles, f.Title)
 		}
-		d.Sections = append(d.Sections, section)
+		if len(section.Figures) > 0 || s.id == ratesSection && d.Rates != nil {
+			d.Sections = append(d.Sections, section)
+		}
 	}
 	return d, nil
 }

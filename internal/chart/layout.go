@@ -35,7 +35,7 @@ func textStyle(size vg.Length, bold bool) text.Style {
 const (
 	gap       = vg.Length(10)
 	barWidth  = vg.Length(78) // of the colour bar with its labels
-	labelRoom = vg.Length(14) // of an axis' label
+	labelRoom = vg.Length(16) // of an axis' label
 )
 
 // heightOf is that of each of so many rows: a few have room, many are lower, so that they are seen together.
@@ -120,7 +120,7 @@ func (l *layout) draw(c draw.Canvas) {
 		bar.Max.Y, bar.Min.Y = first.Max.Y, min(first.Min.Y, first.Max.Y-leastBar)
 		h := heat{scale: l.Scale, over: l.scale}
 		h.bar().Draw(draw.Crop(bar, labelRoom, 0, 0, 0))
-		upright(bar, l.Scale.Label, vg.Point{X: bar.Min.X + labelRoom/2, Y: bar.Center().Y}, bar.Max.Y-bar.Min.Y+20)
+		upright(bar, l.Scale.Label, vg.Point{X: bar.Min.X + labelRoom - 8, Y: bar.Center().Y}, bar.Max.Y-bar.Min.Y+20)
 	}
 	l.drawLegend(draw.Crop(c, gap, -gap, gap/2, 0))
 }
@@ -187,14 +187,14 @@ func (l *layout) panels(c draw.Canvas) (first vg.Rectangle) {
 		}
 		write(place, textStyle(textSize, true), p.Title, vg.Point{X: data.Center().X, Y: data.Max.Y + heading/2 + 1}, data.Max.X-data.Min.X+tiles.PadX)
 		if !l.shared.x || k+l.columns >= len(l.Panels) {
-			write(place, textStyle(textSize, false), p.X.Label, vg.Point{X: data.Center().X, Y: place.Min.Y - labelRoom/2}, data.Max.X-data.Min.X+tiles.PadX)
+			write(place, textStyle(textSize, false), p.X.Label, vg.Point{X: data.Center().X, Y: place.Min.Y - labelRoom/2 + 1}, data.Max.X-data.Min.X+tiles.PadX)
 		}
 		if !l.shared.y || j == 0 {
 			left := place.Min.X
 			for _, row := range places {
 				left = min(left, row[j].Min.X)
 			}
-			upright(place, p.Y.Label, vg.Point{X: left - labelRoom/2, Y: data.Center().Y}, data.Max.Y-data.Min.Y+tiles.PadY)
+			upright(place, p.Y.Label, vg.Point{X: left - labelRoom + 6, Y: data.Center().Y}, data.Max.Y-data.Min.Y+tiles.PadY)
 		}
 		if x, y := p.spans(); x.empty() || y.empty() {
 			write(place, textStyle(textSize, false), "no numbers", data.Center(), data.Max.X-data.Min.X)
