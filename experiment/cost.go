@@ -29,6 +29,7 @@ type Timing struct {
 	Low          float64 `json:"low_s,omitempty"`        // the quartiles
 	High         float64 `json:"high_s,omitempty"`       //
 	TokensPerSec float64 `json:"tokens_per_s,omitempty"` // by the median
+	Evaluation   float64 `json:"evaluation_s,omitempty"` // of the validation text, before the first step
 }
 
 const (

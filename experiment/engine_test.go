@@ -350,18 +350,3 @@ func TestDevicesTakeWholeSeeds(t *testing.T) {
 	}
 	require.Contains(t, r.Markdown(), "The runs are of several devices: ")
 }
-
-func TestEstimate(t *testing.T) {
-	m := tiny(t, book(t), "axes: {steps: [5, 5000]}")
-	o := options(t)
-	states, err := Look(m, o)
-	require.NoError(t, err)
-	require.NoDirExists(t, o.Out)
-	est, err := EstimateTime(context.Background(), m, o, states)
-	require.NoError(t, err)
-	require.InEpsilon(t, m.Runs[1].Work()/m.Runs[0].Work(), float64(est.Runs[1]-startup)/float64(est.Runs[0]-startup), 1e-3)
-	require.Equal(t, est.Runs[0]+est.Runs[1], est.Total)
-	n, most := m.Runs[0].Params()
-	require.True(t, most)
-	require.Positive(t, n)
-}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/bench"
@@ -57,10 +58,12 @@ func runOne(ctx context.Context, dev backend.Backend, r Run, set map[string]stri
 
 // train runs t and takes the figures.
 func (r *RunResult) train(ctx context.Context, t *train.Trainer, folder *train.Folder, step func(train.Metrics)) error {
+	began := time.Now()
 	initial, err := t.Evaluate(ctx)
 	if err != nil {
 		return err
 	}
+	evaluation := time.Since(began).Seconds()
 	var lines []train.Metrics
 	done, err := t.Run(ctx, train.Hooks{Step: func(m train.Metrics) error {
 		lines = append(lines, m)
@@ -80,6 +83,7 @@ func (r *RunResult) train(ctx context.Context, t *train.Trainer, folder *train.F
 	r.Figures.set(metricInitialLoss, initial)
 	r.Cost.work(r.Figures)
 	r.Cost.Time = TimeSteps(lines, t.Config().TokensPerStep())
+	r.Cost.Time.Evaluation = evaluation
 	if r.Broken != nil {
 		return nil
 	}

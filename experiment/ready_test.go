@@ -18,6 +18,8 @@ const (
 	readyLimit  = 15 * time.Minute
 	// readyFLOPs a second are those of small models on two cores: the dry runs of these experiments gave 25 to 50e9 on a machine that did other things too.
 	readyFLOPs = 25e9
+	// startup is about what a run takes for its text, its tokenizer and its programs.
+	startup = 500 * time.Millisecond
 	// readyDiagnosed is by how much a diagnosed step takes longer (docs/decisions/0013).
 	readyDiagnosed = 0.45
 )

@@ -122,11 +122,9 @@ func (e *engine) trainMissing(ctx context.Context) (err error) {
 	if err := e.checkPrecision(groups); err != nil {
 		return err
 	}
-	for i, r := range e.Runs {
-		if e.results[i] == nil {
-			g := groups[e.groupOf(r.Seed, len(groups))]
-			g.queue = append(g.queue, i)
-		}
+	e.enqueue(groups)
+	if err := e.checkTogether(groups); err != nil {
+		return err
 	}
 	var workers sync.WaitGroup
 	for _, g := range groups {
@@ -136,6 +134,16 @@ func (e *engine) trainMissing(ctx context.Context) (err error) {
 	}
 	workers.Wait()
 	return nil
+}
+
+// enqueue gives each group the runs that have no result.
+func (e *engine) enqueue(groups []*group) {
+	for i, r := range e.Runs {
+		if e.results[i] == nil {
+			g := groups[e.groupOf(r.Seed, len(groups))]
+			g.queue = append(g.queue, i)
+		}
+	}
 }
 
 // checkPrecision refuses auto where it means different formats.

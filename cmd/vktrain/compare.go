@@ -226,7 +226,11 @@ func (f *compareFlags) show(ctx context.Context, m *experiment.Matrix, o experim
 		if s.Result == nil {
 			left++
 		}
-		t.add(s.Run.ID, grouped(int64(params)), grouped(int64(s.Run.Config.Steps)), est.Runs[i].Round(time.Second).String(), state)
+		about := "-"
+		if s.Result == nil {
+			about = roughly(est.Runs[i])
+		}
+		t.add(s.Run.ID, grouped(int64(params)), grouped(int64(s.Run.Config.Steps)), about, state)
 	}
 	t.write(out)
 	fmt.Fprintln(out)
@@ -235,8 +239,20 @@ func (f *compareFlags) show(ctx context.Context, m *experiment.Matrix, o experim
 	}
 	kinds := slices.Compact(slices.Sorted(slices.Values(est.Kinds)))
 	row(out, "devices", "%s", strings.Join(kinds, "; "))
-	row(out, "time", "about %s for %s of %d, from the time of %s; measured before other programs get their share", est.Total.Round(time.Second), counted(left, "run"),
-		len(states), m.Runs[0].ID)
+	turns := ""
+	if est.Turns > 0 {
+		turns = fmt.Sprintf(", %s of it for steps in turns", roughly(est.Turns))
+	}
+	row(out, "time", "about %s for %s of %d%s, from %s that were tried; while other programs do what they do now", roughly(est.Total), counted(left, "run"), len(states), turns,
+		counted(est.Short, "shortened run"))
 	row(out, "folder", "%s", o.Out)
 	return nil
+}
+
+// roughly is a time in seconds, or in tenths of them under ten.
+func roughly(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
 }

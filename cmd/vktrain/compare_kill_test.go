@@ -26,7 +26,7 @@ func startComparing(t *testing.T, out string) (*exec.Cmd, *bufio.Scanner) {
 }
 
 // runTimes are the lines of a result.json that tell time, or what the process held meanwhile.
-var runTimes = regexp.MustCompile(`(?m)^ *"(steps|median_s|low_s|high_s|tokens_per_s|peak_resident)": .*\n`)
+var runTimes = regexp.MustCompile(`(?m)^ *"(steps|median_s|low_s|high_s|tokens_per_s|evaluation_s|peak_resident)": .*\n`)
 
 // results reads what a comparison leaves, but for what tells time: metrics.jsonl and the report.
 func results(t *testing.T, out string) map[string]string {
