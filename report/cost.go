@@ -93,6 +93,7 @@ func overlap(a, b *ratio) bool { return a.low <= b.high && b.low <= a.high }
 // costRow is a variant on a device.
 type costRow struct {
 	*variant
+	label   string              // among those that are compared with one
 	runs    []*Run              // of the device, by seed
 	timings []experiment.Timing // of runs
 	turns   *bench.Step         // nil: there is none
@@ -105,7 +106,7 @@ func costParts(r Report, all []*variant) []costPart {
 		rows := map[string]*costRow{}
 		for _, v := range all {
 			if row := rowOn(v, device, r.Cost); row != nil {
-				rows[v.name] = row
+				rows[v.id] = row
 			}
 		}
 		for _, family := range familiesOf(r.Results, all, rows) {
@@ -144,7 +145,7 @@ func rowOn(v *variant, device string, steps []bench.Step) *costRow {
 		return nil
 	}
 	for i, s := range steps {
-		if s.Name == v.name && experiment.KindOf(s.Device) == device {
+		if s.Name == v.id && experiment.KindOf(s.Device) == device {
 			row.turns = &steps[i]
 		}
 	}
@@ -162,21 +163,21 @@ func familiesOf(results *experiment.Results, all []*variant, rows map[string]*co
 	var order []string
 	members := map[string][]*costRow{}
 	for _, v := range all {
-		row := rows[v.name]
+		row := rows[v.id]
 		if row == nil {
 			continue
 		}
-		first := baseline[v.name]
+		first := baseline[v.id]
 		switch {
 		case results == nil && len(order) > 0:
 			first = order[0]
 		case first == "" || rows[first] == nil:
-			first = v.name
+			first = v.id
 		}
 		if members[first] == nil {
 			order = append(order, first)
 		}
-		if v.name == first {
+		if v.id == first {
 			members[first] = slices.Insert(members[first], 0, row)
 		} else {
 			members[first] = append(members[first], row)
@@ -189,18 +190,50 @@ func familiesOf(results *experiment.Results, all []*variant, rows map[string]*co
 	return families
 }
 
+// nameFamily labels the rows by what they differ in, and returns what they have in common.
+func nameFamily(family []*costRow) string {
+	base := family[0]
+	var common []choice
+	for _, row := range family {
+		row.label = row.name
+		if len(row.choices) == 0 || len(row.choices) != len(base.choices) {
+			return ""
+		}
+	}
+	different := make([][]choice, len(family))
+	for i, c := range base.choices {
+		if !slices.ContainsFunc(family, func(row *costRow) bool { return row.choices[i] != c }) {
+			common = append(common, c)
+			continue
+		}
+		for j, row := range family {
+			different[j] = append(different[j], row.choices[i])
+		}
+	}
+	if len(family) == 1 {
+		return ""
+	}
+	for j, row := range family {
+		row.label = labelOf(different[j])
+	}
+	return labelOf(common)
+}
+
 func partOf(device string, family []*costRow) costPart {
 	base := family[0]
-	p := costPart{Title: base.name, Sentences: noise(family)}
+	common := nameFamily(family)
+	p := costPart{Title: base.label, Sentences: noise(family)}
 	if len(family) > 1 {
-		p.Title = "Beside " + base.name
+		p.Title = "Beside " + base.label
+	}
+	if common != "" {
+		p.Title = common + ": beside " + base.label
 	}
 	if device != "" {
-		p.Title += " on " + device
+		p.Title += ", on " + device
 	}
-	against := "× " + base.name
-	p.Times.Head = heads("variant", "step (ms)", "tokens/s", "GFLOP/s of the model", against+", runs", against+", in turns", "overlap")
-	p.Needs.Head = heads("variant", "parameters", "step memory", against, "run memory", "process memory", "FLOPs/token", "numbers through norms/token", "bytes/token")
+	p.Times.Head = heads("variant", "step (ms)", "tokens/s", "GFLOP/s of the model", "time × "+base.label+", in runs", "time × "+base.label+", in turns", "intervals overlap")
+	p.Needs.Head = heads("variant", "parameters", "step memory", "× "+base.label, "run memory", "process memory", "FLOPs/token", "numbers through norms/token", "bytes/token")
 	for _, row := range family {
 		inRuns, inTurns := row.inRuns(base), row.inTurns(base)
 		p.Times.Rows = append(p.Times.Rows, row.times(inRuns, inTurns))
@@ -229,14 +262,14 @@ func (c *costRow) inRuns(base *costRow) *ratio {
 	}
 	all := &ratio{at: mean(x), n: len(x), of: "pairs of runs"}
 	if len(x) >= 3 {
-		all.low, all.high = bootstrap.Interval(x, bootstrap.Mean, "cost", c.name, base.name)
+		all.low, all.high = bootstrap.Interval(x, bootstrap.Mean, "cost", c.id, base.id)
 	}
 	return all
 }
 
 // inTurns is the ratio of the turns; nil where both were not in the same ones.
 func (c *costRow) inTurns(base *costRow) *ratio {
-	if c == base || c.turns == nil || c.turns.RatioTo != base.name {
+	if c == base || c.turns == nil || c.turns.RatioTo != base.id {
 		return nil
 	}
 	return &ratio{at: c.turns.Ratio, low: c.turns.RatioLow, high: c.turns.RatioHigh, n: c.turns.Steps, of: "turns"}
@@ -266,7 +299,7 @@ func (c *costRow) times(inRuns, inTurns *ratio) []cell {
 	if inRuns.interval() && inTurns.interval() {
 		both.Text = map[bool]string{true: "yes", false: "no"}[overlap(inRuns, inTurns)]
 	}
-	return []cell{{Text: c.name, Color: c.style.Hex()}, step, spread(rate, "%.0f"), spread(flops, "%.2f"), inRuns.cell(), inTurns.cell(), both}
+	return []cell{{Text: c.label, Color: c.style.Hex()}, step, spread(rate, "%.0f"), spread(flops, "%.2f"), inRuns.cell(), inTurns.cell(), both}
 }
 
 // noTime says why the runs have no time.
@@ -317,7 +350,7 @@ func (c *costRow) needs(base *costRow) []cell {
 	if config := c.runs[0].Config; len(flops) == 0 && config != nil && c.params() > 0 {
 		flops = []float64{config.Model.CausalFLOPsPerToken(config.SeqLen)}
 	}
-	return []cell{{Text: c.name, Color: c.style.Hex()}, params, unit(memory, "%.1f MiB"), against, unit(figure(experiment.MetricRunMemory), "%.1f MiB"),
+	return []cell{{Text: c.label, Color: c.style.Hex()}, params, unit(memory, "%.1f MiB"), against, unit(figure(experiment.MetricRunMemory), "%.1f MiB"),
 		unit(figure(experiment.MetricResident), "%.0f MiB"), short(flops), short(figure(experiment.MetricNorms)), short(figure(experiment.MetricTraffic))}
 }
 
@@ -359,7 +392,7 @@ func agreement(row, base *costRow, inRuns, inTurns *ratio) string {
 	if a == nil || b == nil || a.Model.Placement != "peri" || b.Model.Placement != "pre" || a.Model.QKNorm != b.Model.QKNorm {
 		return ""
 	}
-	s := fmt.Sprintf("A step with Peri-LN (%s) takes this many times one with Pre-LN (%s): ", row.name, base.name)
+	s := fmt.Sprintf("A step with Peri-LN (%s) takes this many times one with Pre-LN (%s): ", row.label, base.label)
 	switch {
 	case inRuns == nil && inTurns == nil:
 		return ""
@@ -381,12 +414,12 @@ func mebibytes(n int64) cell {
 
 // benchTable has a row for each model.
 func benchTable(steps []bench.Step) *table {
-	t := &table{Head: heads("model", "step (ms)", "at best", "against the first in turns", "tokens/s", "memory", "FLOPs/token", "numbers through norms/token", "bytes/token", "GFLOP/s of the model", "of the peak"),
-		Note: "The models ran in turns, so that all had the same machine: medians with their quartiles, and the median of the turns' ratios with its interval. Memory is that of parameters, moments, arena and inputs. The peak is that of multiply-adds as measured between the turns."}
+	t := &table{Head: heads("model", "step (ms)", "against the first", "tokens/s", "memory", "FLOPs/token", "numbers through norms/token", "bytes/token", "GFLOP/s of the model"),
+		Note: "The models ran in turns, so that all had the same machine: medians with their quartiles, and the median of the turns' ratios with its interval. Memory is that of parameters, moments, arena and inputs. In brackets behind GFLOP/s the share of the peak of multiply-adds, as measured between the turns."}
 	for _, s := range steps {
-		share := cell{Text: "–", Number: true}
+		flops := digits("%.2f", s.GFLOPs)
 		if s.OfPeak > 0 {
-			share.Text = fmt.Sprintf("%.1f%%", 100*s.OfPeak)
+			flops.Text += fmt.Sprintf(" (%.0f%%)", 100*s.OfPeak)
 		}
 		step := digits("%.2f", s.MsPerStep)
 		if s.MsHigh > 0 {
@@ -396,8 +429,8 @@ func benchTable(steps []bench.Step) *table {
 		if s.Ratio > 0 && s.RatioTo != s.Name {
 			against = (&ratio{at: s.Ratio, low: s.RatioLow, high: s.RatioHigh}).cell()
 		}
-		t.Rows = append(t.Rows, []cell{words(s.Name), step, digits("%.2f", s.MsMin), against, digits("%.0f", s.TokensPerSec), mebibytes(s.DeviceBytes),
-			{Text: shortCount(s.Work.FLOPs), Number: true}, {Text: shortCount(s.Work.NormElements), Number: true}, {Text: shortCount(s.Work.Bytes), Number: true}, digits("%.2f", s.GFLOPs), share})
+		t.Rows = append(t.Rows, []cell{words(s.Name), step, against, digits("%.0f", s.TokensPerSec), mebibytes(s.DeviceBytes),
+			{Text: shortCount(s.Work.FLOPs), Number: true}, {Text: shortCount(s.Work.NormElements), Number: true}, {Text: shortCount(s.Work.Bytes), Number: true}, flops})
 	}
 	return t
 }

@@ -108,7 +108,7 @@ func TestCostOfAnExperiment(t *testing.T) {
 			page, _ := written(t, dir)
 			require.Contains(t, page, x.want)
 			require.NotContains(t, page, x.never)
-			for _, s := range []string{"Beside pre on cpu: x (go)", "30.0 MiB", "45.0 MiB", "99 MiB", "1.34k", "181k"} {
+			for _, s := range []string{"Beside pre, on cpu: x (go)", "30.0 MiB", "45.0 MiB", "99 MiB", "1.34k", "181k"} {
 				require.Contains(t, page, s)
 			}
 			if x.steps == 6 {
