@@ -21,12 +21,13 @@
 //	paired_with: {model.placement: pre}     # what each other combination is compared with, at the same seed
 //	diverged: above_initial                 # [Criterion]
 //	metrics: [val_loss, bits_per_byte]      # of the table: [Metrics]
+//	cost: 20                                # times are figures too, and 20 steps of each combination are timed in turns ([CostFile])
 //
 // # What is on the disk
 //
 // Each run has its folder, OUT/runs/ID, as `vktrain train` leaves it, and result.json once it is finished ([RunResult]). OUT/results.json
 // ([Results]) and the tables follow from these alone: they have the same bits for any order of the runs, any number of jobs and any
-// interruption, since nothing in them depends on time. A run that was cut off is trained again from its start.
+// interruption, since nothing in them depends on time unless the experiment asks for its cost. A run that was cut off is trained again from its start.
 //
 // # Statistics
 //

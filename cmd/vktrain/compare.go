@@ -78,6 +78,7 @@ many runs diverged. An EXPERIMENT.yaml:
   paired_with: {model.placement: pre}  # what the others are compared with
   diverged: above_initial              # or non_finite, or a loss
   metrics: [val_loss, bits_per_byte, spikes]
+  cost: 20                             # time steps too, of each run and in 20 turns of all
 
 Each run has its folder in DIR/runs. Runs that are finished are kept: after Ctrl-C or a crash the same command goes on, and the table has the same
 bits as without. DIR gets results.json, table.md, table.csv and runs.csv, and report.html with the figures (see vktrain report).`,
