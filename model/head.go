@@ -60,15 +60,20 @@ func (h *head) whole() bool { return h.chunk >= h.rows() }
 // Loss records the head and the loss (1) of a Trunk: the sum of the cross-entropies of targets (B, T) times invCount (1). Logits exist in
 // chunks of rows, one at a time. Where there is one chunk alone, it is f.Logits.
 func (c Config) Loss(b *graph.Builder, f *Forward, targets, invCount *graph.Value, o LossOptions) *graph.Value {
-	h := c.newHead(b, f, targets, invCount, o)
+	return b.Sum(c.Losses(b, f, targets, o), invCount)
+}
+
+// Losses records the head and the cross-entropy of each target (B, T), 0 where it is ignored: B*T elements, f32. Logits exist as in Loss.
+func (c Config) Losses(b *graph.Builder, f *Forward, targets *graph.Value, o LossOptions) *graph.Value {
+	h := c.newHead(b, f, targets, nil, o)
 	if h.whole() {
-		return h.wholeLoss()
+		return h.wholeLosses()
 	}
 	losses := b.Temp("losses", graph.F32, h.rows())
 	for _, part := range h.chunks(losses) {
 		h.crossEntropy(part)
 	}
-	return b.Sum(losses, invCount)
+	return losses
 }
 
 // LossAndGrads is Loss, and the gradients of all parameters in the order of Params, added into into's accumulators where it has them. seed (1) is the
@@ -82,7 +87,7 @@ func (c Config) LossAndGrads(b *graph.Builder, f *Forward, targets, invCount, se
 	}
 	params = append(params, o.Wrt...)
 	if h.whole() {
-		loss = h.wholeLoss()
+		loss = b.Sum(h.wholeLosses(), invCount)
 		defer b.Scope("backward")()
 		grads, err = b.Grad(loss, seed, params, into)
 		return loss, grads, err
@@ -90,10 +95,10 @@ func (c Config) LossAndGrads(b *graph.Builder, f *Forward, targets, invCount, se
 	return h.chunkedGrads(params, seed, into)
 }
 
-func (h *head) wholeLoss() *graph.Value {
+func (h *head) wholeLosses() *graph.Value {
 	h.f.Logits = h.c.Head(h.b, h.f, h.f.Final)
 	losses, _ := h.b.CrossEntropy(h.f.Logits, h.targets, nil, graph.CrossEntropyAttr{ZLoss: h.o.ZLoss})
-	return h.b.Sum(losses, h.invCount)
+	return losses
 }
 
 // headChunk is some rows: views of the head's input, the targets and the losses.

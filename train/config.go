@@ -8,6 +8,7 @@ import (
 
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
+	"github.com/vktrain/vktrain/tasks"
 )
 
 // Config is a training run. Start from [FromPreset] or [Load]; change what differs, and hand it to [New]. The key of a field in
@@ -16,6 +17,7 @@ import (
 type Config struct {
 	Model ModelConfig `yaml:"model"`
 	Data  DataConfig  `yaml:"data"`
+	Tasks TasksConfig `yaml:"tasks"`
 
 	SeqLen       int `yaml:"seq_len"`      // T, tokens in a sequence
 	Batch        int `yaml:"batch"`        // B, sequences in a micro-batch
@@ -73,6 +75,36 @@ type DataConfig struct {
 	VocabSize   int     `yaml:"vocab_size"`   // most tokens of a BPE that is trained
 	ValFraction float64 `yaml:"val_fraction"` // the share of the text, at its end, that is kept for validation
 }
+
+// TasksConfig is what the model is scored on after the last step (package tasks).
+type TasksConfig struct {
+	Files string `yaml:"files"` // paths, joined by commas; empty: none
+	Limit int    `yaml:"limit"` // the first so many documents of each; 0: all
+}
+
+// Paths are the files.
+func (c TasksConfig) Paths() []string {
+	if strings.TrimSpace(c.Files) == "" {
+		return nil
+	}
+	all := strings.Split(c.Files, ",")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+	}
+	return all
+}
+
+// Load reads the files.
+func (c TasksConfig) Load() ([]tasks.Task, error) {
+	all, err := tasks.Load(c.Paths(), c.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("tasks.files: %w", err)
+	}
+	return all, nil
+}
+
+// defaultTaskLimit is few documents, so that scoring takes little of a run's time: the standard error of an accuracy is then up to 0.05.
+const defaultTaskLimit = 100
 
 // Tokenizers (DataConfig.Tokenizer).
 const (
@@ -142,7 +174,7 @@ func FromPreset(name string) (Config, error) {
 		Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: r.weightDecay, Decay: DecayMatrices, Clip: 1, Moments: MomentsDevice, Recompute: model.RecomputeNone,
 		Precision: PrecisionAuto, Masters: graph.F32.String(), LossScale: defaultLossScale, LossScaleSteps: defaultScaleGrowth,
 		EvalEvery: -1, EvalBatches: r.evalBatches, SampleEvery: -1, SampleTokens: 48, DiagnosticsEvery: -1,
-		Seed: 1, Device: "auto",
+		Tasks: TasksConfig{Limit: defaultTaskLimit}, Seed: 1, Device: "auto",
 	}, nil
 }
 
@@ -217,7 +249,7 @@ func (c Config) checkCounts() error {
 		{"seq_len", c.SeqLen, 1}, {"batch", c.Batch, 1}, {"accumulation", c.Accumulation, 1}, {"steps", c.Steps, 1},
 		{"warmup", c.Warmup, 0}, {"eval_every", c.EvalEvery, 0}, {"eval_batches", c.EvalBatches, 0},
 		{"sample_every", c.SampleEvery, 0}, {"diagnostics_every", c.DiagnosticsEvery, 0}, {"sample_tokens", c.SampleTokens, 1},
-		{"data.vocab_size", c.Data.VocabSize, minVocab}, {"loss_scale_steps", c.LossScaleSteps, 1},
+		{"data.vocab_size", c.Data.VocabSize, minVocab}, {"loss_scale_steps", c.LossScaleSteps, 1}, {"tasks.limit", c.Tasks.Limit, 0},
 	} {
 		if n.value < n.least {
 			return badKey(n.key, "%d is too small: use at least %d", n.value, n.least)
@@ -290,6 +322,9 @@ func (c Config) checkNames() error {
 		if !slices.Contains(n.known, n.value) {
 			return badKey(n.key, "%q is unknown: use %s", n.value, orList(n.known))
 		}
+	}
+	if slices.Contains(c.Tasks.Paths(), "") {
+		return badKey("tasks.files", "%q has an empty path: join paths by commas, one between two", c.Tasks.Files)
 	}
 	if c.Decay == "" {
 		return badKey("decay", "it is empty: use %s", DecayMatrices)

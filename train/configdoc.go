@@ -35,6 +35,9 @@ var keyDocs = map[string]string{
 	"data.vocab_size":   "most tokens of a bpe that is trained on the text",
 	"data.val_fraction": "share of the text kept for validation",
 
+	"tasks.files": "multiple-choice tasks that the trained model is scored on: paths joined by commas (see vktrain eval); empty: none",
+	"tasks.limit": "the first so many documents of each; 0: all",
+
 	"seq_len":             "tokens in a sequence",
 	"batch":               "sequences in a micro-batch",
 	"accumulation":        "micro-batches in a step",

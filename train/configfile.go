@@ -213,7 +213,7 @@ func (c *Config) Set(key, value string) error {
 		}
 	}
 	if slices.ContainsFunc(Keys(), func(k string) bool { return strings.HasPrefix(k, key+".") }) {
-		return badKey("", "%q is a section: give its keys, such as %s.%s", key, key, map[string]string{"model": "preset", "data": "path"}[key])
+		return badKey("", "%q is a section: give its keys, such as %s.%s", key, key, map[string]string{"model": "preset", "data": "path", "tasks": "files"}[key])
 	}
 	if meant := near.Keys(key, Keys()); len(meant) > 0 {
 		return badKey("", "unknown key %q: did you mean %s?", key, orList(meant))

@@ -100,7 +100,7 @@ func (c Config) checkFit(info backend.Info) error {
 	return c.checkMemory(c.placed(least), info)
 }
 
-// withEvaluation adds the programs that evaluate and generate to those that train.
+// withEvaluation adds the programs that evaluate, generate and score tasks to those that train.
 func (c Config) withEvaluation(programs []*graph.Program) ([]*graph.Program, error) {
 	eval, err := EvalProgram(c.Model.Config, c.programOptions())
 	if err != nil {
@@ -110,7 +110,12 @@ func (c Config) withEvaluation(programs []*graph.Program) ([]*graph.Program, err
 	if err != nil {
 		return nil, err
 	}
-	return append(slices.Clone(programs), eval, logits), nil
+	all := append(slices.Clone(programs), eval, logits)
+	if c.Tasks.Paths() == nil {
+		return all, nil
+	}
+	scoring, err := scorePrograms(c.Model.Config, c.programOptions())
+	return append(all, scoring...), err
 }
 
 // Fixed is what a smaller batch would not change.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"github.com/vktrain/vktrain/tasks"
 )
 
 // Metrics is what one step is known by: a line of metrics.jsonl. For the same config, device and data all of it has the same bits
@@ -27,6 +29,9 @@ type Metrics struct {
 	Elapsed      float64 `json:"elapsed_s"`    // since the first step began, everything included
 
 	Diagnosis *Diagnosis `json:"diagnosis"` // of diagnosed steps; else nil
+
+	Tasks   []tasks.Result `json:"tasks"`   // of the last step, where the config has tasks; their average stands beside them
+	Scoring float64        `json:"tasks_s"` // the time that they took, which is in Elapsed
 }
 
 // Timed tells whether Seconds is there: the time from the end of the step before to that of this one, which was waiting behind it. It is of no step that began with
@@ -39,6 +44,11 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	var val *Number
 	if m.Evaluated {
 		val = (*Number)(&m.ValLoss)
+	}
+	var average *float64
+	if len(m.Tasks) > 0 {
+		x := tasks.Average(m.Tasks)
+		average = &x
 	}
 	return json.Marshal(struct {
 		Step         int     `json:"step"`
@@ -55,8 +65,12 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 		Elapsed      Number  `json:"elapsed_s"`
 
 		Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+
+		Tasks   []tasks.Result `json:"tasks,omitempty"`
+		Average *float64       `json:"benchmark_average,omitempty"`
+		Scoring float64        `json:"tasks_s,omitempty"`
 	}{m.Step, Number(m.Loss), val, m.ValFloor, m.LR, Number(m.GradNorm), m.LossScale, m.Skipped, m.Tokens, Number(m.TokensPerSec), m.Seconds, Number(m.Elapsed),
-		m.Diagnosis})
+		m.Diagnosis, m.Tasks, average, m.Scoring})
 }
 
 // UnmarshalJSON reads a line; what is null becomes NaN.
@@ -76,6 +90,9 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		Elapsed      float64  `json:"elapsed_s"`
 
 		Diagnosis *Diagnosis `json:"diagnosis"`
+
+		Tasks   []tasks.Result `json:"tasks"`
+		Scoring float64        `json:"tasks_s"`
 	}
 	if err := json.Unmarshal(data, &line); err != nil {
 		return err
@@ -87,7 +104,7 @@ func (m *Metrics) UnmarshalJSON(data []byte) error {
 		return *f
 	}
 	*m = Metrics{Step: line.Step, Loss: orNaN(line.Loss), ValFloor: line.ValFloor, LR: line.LR, GradNorm: orNaN(line.GradNorm), LossScale: line.LossScale, Skipped: line.Skipped, Tokens: line.Tokens,
-		TokensPerSec: line.TokensPerSec, Seconds: line.Seconds, Elapsed: line.Elapsed, Diagnosis: line.Diagnosis}
+		TokensPerSec: line.TokensPerSec, Seconds: line.Seconds, Elapsed: line.Elapsed, Diagnosis: line.Diagnosis, Tasks: line.Tasks, Scoring: line.Scoring}
 	if m.Evaluated = line.ValLoss != nil; m.Evaluated {
 		m.ValLoss = *line.ValLoss
 	}

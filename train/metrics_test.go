@@ -8,12 +8,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/tasks"
 )
 
 func TestMetricsLines(t *testing.T) {
+	quarter := 0.25
 	want := []Metrics{
 		{Step: 1, Loss: 6.25, LR: 1e-3, GradNorm: 2.5, Tokens: 1024, Elapsed: 0.5},
 		{Step: 2, Loss: 1.0 / 3, ValLoss: 5.5, ValFloor: 0.75, Evaluated: true, LR: 2e-3, GradNorm: 1.5, Tokens: 2048, TokensPerSec: 2048, Seconds: 0.25, Elapsed: 1},
+		{Step: 3, Loss: 1, GradNorm: 1, Tasks: []tasks.Result{{Task: "a", N: 1, Acc: 1, Chance: 0.5, Metric: tasks.Acc}, {Task: "b", N: 9, Acc: 0.5, AccNorm: &quarter, Chance: 0.25, Metric: tasks.AccNorm, Cut: 2}}, Scoring: 0.5},
 	}
 	var file bytes.Buffer
 	for _, m := range want {
@@ -22,6 +26,7 @@ func TestMetricsLines(t *testing.T) {
 	lines := strings.SplitAfter(file.String(), "\n")
 	require.Equal(t, `{"step":1,"loss":6.25,"lr":0.001,"grad_norm":2.5,"tokens":1024,"tokens_per_s":0,"elapsed_s":0.5}`+"\n", lines[0])
 	require.Equal(t, `{"step":2,"loss":0.3333333333333333,"val_loss":5.5,"val_floor":0.75,"lr":0.002,"grad_norm":1.5,"tokens":2048,"tokens_per_s":2048,"step_s":0.25,"elapsed_s":1}`+"\n", lines[1])
+	require.Contains(t, lines[2], `"tasks":[{"task":"a","n":1,"acc":1,"chance":0.5,"metric":"acc","cut":0},{"task":"b","n":9,"acc":0.5,"acc_norm":0.25,"chance":0.25,"metric":"acc_norm","cut":2}],"benchmark_average":0.625,"tasks_s":0.5}`)
 	got, err := ReadMetrics(&file)
 	require.NoError(t, err)
 	require.Equal(t, want, got)

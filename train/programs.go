@@ -23,6 +23,7 @@ const (
 
 	OutputLoss     = "loss"      // (1) f32: the sum of the losses times inv_count, z-loss included
 	OutputGradNorm = "grad_norm" // (1) f32: of all gradients together, before clipping
+	OutputLosses   = "losses"    // B*T f32 from ScoreProgram: the loss of each position in nats, 0 where the target is ignored
 	OutputLogits   = "logits"    // (B, T, V) f32 from a training program with Grads, (B, V) f32 from LogitsProgram
 
 	PrefixM    = "adam.m." // variables: the first moment of a parameter

@@ -12,6 +12,7 @@ import (
 	"github.com/vktrain/vktrain/checkpoint"
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/model"
+	"github.com/vktrain/vktrain/tasks"
 )
 
 // Trainer is a model in training on a device. It is used by one goroutine.
@@ -24,6 +25,8 @@ type Trainer struct {
 	steps    *Stepper
 	eval     *Evaluator
 	generate *Generator
+
+	tasks []taskPassages
 
 	step   int   // done
 	tokens int64 // read
@@ -49,6 +52,10 @@ func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error)
 	if err := cfg.checkFit(dev.Info()); err != nil { // before the data is read
 		return nil, err
 	}
+	list, err := cfg.Tasks.Load()
+	if err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	d, err := OpenDataset(ctx, cfg)
 	if err != nil {
@@ -64,7 +71,11 @@ func New(ctx context.Context, cfg Config, dev backend.Backend) (*Trainer, error)
 	if cfg.QKScalePercentile > 0 {
 		cfg.Model.QKScaleLength = min(cfg.SeqLen, max(2, d.lengthPercentile))
 	}
-	t := &Trainer{cfg: cfg, dev: dev, data: d, startup: Startup{Data: opened}, diagnosisMayGo: mayGo}
+	passages, err := allPassages(list, d.Tokenizer, cfg.SeqLen)
+	if err != nil {
+		return nil, fmt.Errorf("tasks.files: %w", err)
+	}
+	t := &Trainer{cfg: cfg, dev: dev, data: d, tasks: passages, startup: Startup{Data: opened}, diagnosisMayGo: mayGo}
 	if err := t.compile(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -355,9 +366,9 @@ func (r *run) breakFor(ctx context.Context, step int) error {
 	if !evaluate && !sample {
 		return nil
 	}
-	var val func() (float64, error)
+	var val func(*Metrics) error
 	if evaluate {
-		val = func() (float64, error) { return r.Evaluate(ctx) }
+		val = func(m *Metrics) error { return r.evaluate(ctx, m) }
 	}
 	if err := r.settle(val); err != nil {
 		return err
@@ -381,7 +392,7 @@ func (r *run) breakFor(ctx context.Context, step int) error {
 }
 
 // settle waits for the submitted step, evaluates if asked to, and reports it.
-func (r *run) settle(evaluate func() (float64, error)) error {
+func (r *run) settle(evaluate func(*Metrics) error) error {
 	done, err := r.steps.Drain()
 	if err != nil || done == nil {
 		return err
@@ -390,7 +401,7 @@ func (r *run) settle(evaluate func() (float64, error)) error {
 }
 
 // report completes the pending step's metrics, once. last says that no step has been submitted behind it.
-func (r *run) report(s Scalars, last bool, evaluate func() (float64, error)) error {
+func (r *run) report(s Scalars, last bool, evaluate func(*Metrics) error) error {
 	if r.told {
 		return nil
 	}
@@ -401,19 +412,14 @@ func (r *run) report(s Scalars, last bool, evaluate func() (float64, error)) err
 	broken := notFinite(m)
 	if evaluate != nil && broken == "" {
 		start := time.Now()
-		val, err := evaluate()
+		err := evaluate(&m)
 		r.rate.pause(time.Since(start))
 		canceled := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-		if err != nil && !canceled {
+		switch broken = notFinite(m); {
+		case errors.Is(err, tasks.ErrNotFinite):
+			broken = err.Error()
+		case err != nil && !canceled:
 			return err
-		}
-		if err == nil {
-			m.ValLoss, m.Evaluated = val, true
-			if r.data.Floor != nil {
-				m.ValFloor = r.data.Floor.Realised
-			}
-			r.result.ValLoss = val
-			broken = notFinite(m)
 		}
 	}
 	m.Elapsed = time.Since(r.began).Seconds()

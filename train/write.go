@@ -14,6 +14,7 @@ import (
 	"github.com/vktrain/vktrain/data"
 	"github.com/vktrain/vktrain/graph"
 	"github.com/vktrain/vktrain/rng"
+	"github.com/vktrain/vktrain/tasks"
 )
 
 // Continuation asks for text.
@@ -99,10 +100,11 @@ func saveCheckpoint(dir string, info checkpoint.Info, store backend.Store, tok d
 	return nil
 }
 
-// Checkpoint is a model that was read from a folder, on a device, ready to write text.
+// Checkpoint is a model that was read from a folder, on a device, ready to write text and to be scored.
 type Checkpoint struct {
 	Info      checkpoint.Info
 	Tokenizer data.Tokenizer
+	dev       backend.Backend
 	store     backend.Store
 	generate  *Generator
 }
@@ -123,7 +125,7 @@ func OpenCheckpoint(ctx context.Context, dir string, dev backend.Backend) (*Chec
 	if err := checkpoint.CheckParams(dir, info); err != nil { // before config.json makes us take memory
 		return nil, err
 	}
-	c := &Checkpoint{Info: info, Tokenizer: tok}
+	c := &Checkpoint{Info: info, Tokenizer: tok, dev: dev}
 	p, err := LogitsProgram(info.Model, ProgramOptions{Batch: 1})
 	if err != nil {
 		return nil, err
@@ -146,6 +148,28 @@ func OpenCheckpoint(ctx context.Context, dir string, dev backend.Backend) (*Chec
 // Write continues a prompt and returns what was added.
 func (c *Checkpoint) Write(ctx context.Context, text Continuation) (string, error) {
 	return write(ctx, c.generate, c.Tokenizer, text)
+}
+
+// scoredTokens is about how many tokens a checkpoint is scored on at once.
+const scoredTokens = 2048
+
+// Score gives the results of tasks, in their order, with activations in float32. It gives up when ctx is done; tell, where it is not nil, is called as requests of
+// a task are done.
+func (c *Checkpoint) Score(ctx context.Context, list []tasks.Task, tell func(task string, done, all int)) ([]tasks.Result, error) {
+	window := c.Info.Model.SeqLen
+	all, err := allPassages(list, c.Tokenizer, window)
+	if err != nil {
+		return nil, err
+	}
+	o := ProgramOptions{Batch: max(1, scoredTokens/window), SeqLen: window}
+	programs, err := scorePrograms(c.Info.Model, o)
+	if err != nil {
+		return nil, err
+	}
+	if need := MemoryOn(c.dev, programs...); need.Check(c.dev.Info()) != nil {
+		return nil, &MemoryError{need, c.dev.Info(), "take another device, or train a smaller model"}
+	}
+	return NewScorer(c.dev, c.store, c.Info.Model, o).score(ctx, all, tell)
 }
 
 // Close frees what OpenCheckpoint made, not the device.
