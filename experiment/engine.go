@@ -175,7 +175,7 @@ func lockFolder(dir string) (unlock func(), err error) {
 
 // hash finds the settings of every run.
 func (e *engine) hash() error {
-	texts := map[string]string{}
+	texts, documents := map[string]string{}, map[train.TasksConfig]string{}
 	for _, r := range e.Runs {
 		path := r.Config.Data.Path
 		text, ok := texts[path]
@@ -186,7 +186,15 @@ func (e *engine) hash() error {
 			}
 			texts[path] = text
 		}
-		s, err := settings(r.Config, text)
+		scored, ok := documents[r.Config.Tasks]
+		if !ok {
+			var err error
+			if scored, err = tasksHash(r.Config.Tasks); err != nil {
+				return err
+			}
+			documents[r.Config.Tasks] = scored
+		}
+		s, err := settings(r.Config, text, scored)
 		if err != nil {
 			return err
 		}

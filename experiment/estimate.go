@@ -48,6 +48,7 @@ type size struct {
 	text, tokenizer                        string
 	vocab                                  int
 	diagnosed                              bool
+	tasks                                  train.TasksConfig
 }
 
 // sizes are the runs that were tried.
@@ -57,6 +58,7 @@ func sizeOf(c train.Config) size {
 	return size{
 		flops: tokenFLOPs(c), batch: c.Batch, seq: c.SeqLen, accumulation: c.Accumulation, evalBatches: c.EvalBatches, precision: c.Precision, masters: c.Masters, moments: c.Moments,
 		recompute: string(c.Recompute), text: c.Data.Path, tokenizer: c.Data.Tokenizer, vocab: c.Model.VocabSize, diagnosed: c.DiagnosticsEvery > 0,
+		tasks: c.Tasks,
 	}
 }
 
@@ -164,7 +166,7 @@ func (e *engine) tryOne(ctx context.Context, w *worker, r Run) (t tried, err err
 	wall := time.Since(began).Seconds()
 	t.evaluation = result.Cost.Time.Evaluation
 	n := counts(r.Config)
-	training := last.Elapsed - t.evaluation*float64(n.evaluations-1) // all but the first are in it
+	training := last.Elapsed - t.evaluation*float64(n.evaluations-1) - last.Scoring // all evaluations but the first are in it
 	if t.step = training / float64(result.Steps); len(times) > 0 {
 		t.step = bootstrap.Median(times)
 	}

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/vktrain/vktrain/internal/near"
+	"github.com/vktrain/vktrain/tasks"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -26,6 +27,7 @@ type Metric struct {
 const (
 	MetricValLoss     = "val_loss"
 	MetricBitsPerByte = "bits_per_byte"
+	MetricAverage     = "benchmark_average"
 
 	metricInitialLoss = "initial_loss"
 )
@@ -34,6 +36,7 @@ const (
 var metrics = []Metric{
 	{MetricValLoss, "val loss", "nats/token", "Mean loss over the validation text after the last step.", "%.4f"},
 	{MetricBitsPerByte, "bits/byte", "bits/byte", "The validation loss in bits per byte of text, which compares models with different tokenizers.", "%.4f"},
+	{MetricAverage, "benchmarks", "", "Mean accuracy over the tasks of tasks.files: acc_norm where lm-evaluation-harness has it for the task, else acc.", "%.4f"},
 	{"best_val_loss", "best val loss", "nats/token", "The lowest validation loss of any evaluation.", "%.4f"},
 	{"above_floor", "above floor", "nats/token", "The validation loss less the entropy of its text, where the text's source is known.", "%.4f"},
 	{"train_loss", "train loss", "nats/token", "Mean loss of the last tenth of the steps, z-loss included.", "%.4f"},
@@ -68,8 +71,15 @@ var DefaultMetrics = []string{MetricValLoss, MetricBitsPerByte}
 // Metrics lists the figures that there are.
 func Metrics() []Metric { return slices.Clone(metrics) }
 
-// MetricNamed finds a figure.
+// taskMetric names a task's accuracy: acc_norm.piqa.
+func taskMetric(of tasks.Metric, task string) string { return string(of) + "." + task }
+
+// MetricNamed finds a figure. Those of tasks are acc.TASK and acc_norm.TASK.
 func MetricNamed(name string) (Metric, error) {
+	of, task, isTask := strings.Cut(name, ".")
+	if isTask && task != "" && (of == string(tasks.Acc) || of == string(tasks.AccNorm)) {
+		return Metric{name, task + " " + of, "", fmt.Sprintf("Share of the documents of the task %s whose right choice the model takes (%s).", task, of), "%.4f"}, nil
+	}
 	var names []string
 	for _, m := range metrics {
 		if m.Name == name {
@@ -80,7 +90,7 @@ func MetricNamed(name string) (Metric, error) {
 	if meant := near.Keys(name, names); len(meant) > 0 {
 		return Metric{}, fmt.Errorf("there is no %q: did you mean %s?", name, strings.Join(meant, " or "))
 	}
-	return Metric{}, fmt.Errorf("there is no %q: there are %s", name, strings.Join(names, ", "))
+	return Metric{}, fmt.Errorf("there is no %q: there are %s, and acc.TASK and acc_norm.TASK of the config's tasks", name, strings.Join(names, ", "))
 }
 
 // Figures are a run's figures by their metric's name. Those that a run lacks, or that are not finite, are absent.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/bench"
+	"github.com/vktrain/vktrain/tasks"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -90,12 +91,32 @@ func (r *RunResult) train(ctx context.Context, t *train.Trainer, folder *train.F
 	if len(lines) == 0 || !lines[len(lines)-1].Evaluated { // the last evaluation was cut off
 		return errors.Join(ctx.Err(), errors.New("the last step was not evaluated"))
 	}
+	last := lines[len(lines)-1]
+	if len(last.Tasks) == 0 && t.Config().Tasks.Paths() != nil { // so was the scoring
+		return errors.Join(ctx.Err(), errors.New("the tasks were not scored"))
+	}
+	r.tasks(last.Tasks)
 	r.Figures.set(MetricValLoss, done.ValLoss)
 	r.Figures.set(MetricBitsPerByte, t.Dataset().BitsPerByte(done.ValLoss))
 	if floor := t.Dataset().Floor; floor != nil {
 		r.Figures.set("above_floor", done.ValLoss-floor.Realised)
 	}
 	return nil
+}
+
+// tasks takes the accuracies of a run's tasks and their average.
+func (r *RunResult) tasks(all []tasks.Result) {
+	if len(all) == 0 {
+		return
+	}
+	r.Tasks = all
+	for _, t := range all {
+		r.Figures.set(taskMetric(tasks.Acc, t.Task), t.Acc)
+		if t.AccNorm != nil {
+			r.Figures.set(taskMetric(tasks.AccNorm, t.Task), *t.AccNorm)
+		}
+	}
+	r.Figures.set(MetricAverage, tasks.Average(all))
 }
 
 // threads ends the name of a CPU: how many there were does not change what they computed.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vktrain/vktrain/checkpoint"
 	"github.com/vktrain/vktrain/data"
+	"github.com/vktrain/vktrain/tasks"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -49,6 +50,7 @@ type RunResult struct {
 	Broken    *Broken           `json:"broken,omitempty"` // where something was not finite
 	Figures   Figures           `json:"figures"`
 	Cost      *Cost             `json:"cost,omitempty"` // nil of runs that an earlier version trained
+	Tasks     []tasks.Result    `json:"tasks,omitempty"`
 }
 
 // Broken is where a run ended before its last step.
@@ -57,11 +59,14 @@ type Broken struct {
 	What string `json:"what"` // "the loss is NaN"
 }
 
-// textKey is the setting that tells the text of data.path by its content.
-const textKey = "data.sha256"
+// textKey and tasksKey are the settings that tell the text of data.path and the documents of tasks.files by their content.
+const (
+	textKey  = "data.sha256"
+	tasksKey = "tasks.sha256"
+)
 
-// settings are what a run's figures follow from, but for its device. text is the hash of the text at data.path.
-func settings(c train.Config, text string) (map[string]string, error) {
+// settings are what a run's figures follow from, but for its device. text is the hash of the text at data.path, documents that of the tasks.
+func settings(c train.Config, text, documents string) (map[string]string, error) {
 	c = c.Resolve()
 	c.Device = ""
 	yaml, err := c.YAML()
@@ -79,6 +84,12 @@ func settings(c train.Config, text string) (map[string]string, error) {
 	delete(s, "device")
 	if text != "" {
 		s[textKey] = text
+	}
+	if documents == "" { // results from before there were tasks stay good
+		delete(s, "tasks.files")
+		delete(s, "tasks.limit")
+	} else {
+		s[tasksKey] = documents
 	}
 	return s, nil
 }
@@ -103,6 +114,22 @@ func textHash(path string) (string, error) {
 	h := sha256.New()
 	for _, doc := range text.Docs {
 		fmt.Fprintf(h, "%d\n%s", len(doc), doc)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// tasksHash is of the documents that a config's tasks have; empty where there are none.
+func tasksHash(c train.TasksConfig) (string, error) {
+	list, err := c.Load()
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	h := sha256.New()
+	for _, t := range list {
+		fmt.Fprintf(h, "%q %s %t\n", t.Name, t.Metric, t.Norm)
+		for _, d := range t.Documents {
+			fmt.Fprintf(h, "%q %q %d\n", d.Contexts, d.Choices, d.Gold)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

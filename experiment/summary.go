@@ -93,7 +93,7 @@ func (m *Matrix) Summarize(runs []*RunResult) *Results {
 		}
 	}
 	r.AllMetrics = present(runs)
-	r.Metrics = m.wanted()
+	r.Metrics = m.wanted(runs)
 	for i, c := range m.Combinations {
 		r.Combinations = append(r.Combinations, m.summary(c, cells[i], r.AllMetrics))
 		for _, run := range cells[i] {
@@ -116,6 +116,7 @@ func (m *Matrix) Summarize(runs []*RunResult) *Results {
 	if note := m.costNote(runs); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
+	r.Notes = append(r.Notes, tasksNotes(runs)...)
 	return r
 }
 
@@ -161,16 +162,30 @@ func present(runs []*RunResult) []Metric {
 		delete(there, m.Name)
 	}
 	for _, name := range sortedKeys(there) {
-		all = append(all, Metric{Name: name, Label: name, Format: "%.4g"})
+		metric, err := MetricNamed(name)
+		if err != nil {
+			metric = Metric{Name: name, Label: name, Format: "%.4g"}
+		}
+		all = append(all, metric)
 	}
 	return all
 }
 
-// wanted are the metrics of the table.
-func (m *Matrix) wanted() []Metric {
+// wanted are the metrics of the table. One that names none has those of the runs' tasks too: for each what the average takes, and the average.
+func (m *Matrix) wanted(runs []*RunResult) []Metric {
 	names := m.Metrics
 	if len(names) == 0 {
-		names = DefaultMetrics
+		names = slices.Clone(DefaultMetrics)
+		for _, r := range runs {
+			for _, t := range r.Tasks {
+				if name := taskMetric(t.Metric, t.Task); !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+		if len(names) > len(DefaultMetrics) {
+			names = append(names, MetricAverage)
+		}
 	}
 	var all []Metric
 	for _, name := range names {
@@ -261,6 +276,29 @@ func (m *Matrix) notes(r *Results) []string {
 		}
 	}
 	return notes
+}
+
+// tasksNotes say what the runs' tasks are, from the first run that has each; nothing without tasks.
+func tasksNotes(runs []*RunResult) []string {
+	var seen, parts []string
+	for _, r := range runs {
+		for _, t := range r.Tasks {
+			if slices.Contains(seen, t.Task) {
+				continue
+			}
+			seen = append(seen, t.Task)
+			text := fmt.Sprintf("%s: %s, %s, chance %.4f", t.Task, t.Metric, counted(t.N, "document"), t.Chance)
+			if t.AccStderr != nil {
+				text += fmt.Sprintf(" (with a standard error of %.4f over as many documents)", math.Sqrt(t.Chance*(1-t.Chance)/float64(t.N-1)))
+			}
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s is the mean accuracy over the tasks: acc_norm where lm-evaluation-harness has it for the task, else acc. %s. All runs have the same documents.",
+		MetricAverage, strings.Join(parts, "; "))}
 }
 
 func counted(n int, what string) string {
