@@ -2,11 +2,13 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/vktrain/vktrain/internal/chart"
+	"github.com/vktrain/vktrain/tasks"
 )
 
 // cell is of a table: words, and whether they are a number, which stands to the right.
@@ -98,7 +100,50 @@ func runTable(all []*variant) table {
 	return t
 }
 
-// paperTable has theirs, and ours below. benchmarks gives a variant's accuracy in percent for a task; nil: there are none.
+// paperNames are PaperTasks as package tasks names them.
+var paperNames = [len(PaperTasks)]string{"arc_easy", "hellaswag", "piqa", "siqa", "winogrande"}
+
+// benchmarks are accuracies in percent of a variant's runs that finished, by PaperTasks, and their mean over those tasks where a run has all of them.
+func (v *variant) benchmarks() (of [len(PaperTasks)][]float64, averages []float64) {
+	for _, r := range v.in(stateFinished) {
+		var known []tasks.Result
+		for _, t := range r.Lines[len(r.Lines)-1].Tasks {
+			if i := slices.Index(paperNames[:], t.Task); i >= 0 {
+				of[i] = append(of[i], 100*t.Main())
+				known = append(known, t)
+			}
+		}
+		if len(known) == len(PaperTasks) {
+			averages = append(averages, 100*tasks.Average(known))
+		}
+	}
+	return of, averages
+}
+
+// tasksNote says how ours were scored; nothing where no run was.
+func tasksNote(all []*variant) string {
+	documents := map[int]bool{}
+	for _, v := range all {
+		for _, r := range v.in(stateFinished) {
+			for _, t := range r.Lines[len(r.Lines)-1].Tasks {
+				if slices.Contains(paperNames[:], t.Task) {
+					documents[t.N] = true
+				}
+			}
+		}
+	}
+	if len(documents) == 0 {
+		return " Ours have no accuracies: their configs have none of these in tasks.files."
+	}
+	counts := slices.Sorted(maps.Keys(documents))
+	n := fmt.Sprint(counts[0])
+	if last := counts[len(counts)-1]; last != counts[0] {
+		n += fmt.Sprintf(" to %d", last)
+	}
+	return fmt.Sprintf(" Our accuracies: without examples, acc_norm of ARC-Easy, HellaSwag and PIQA, acc of SIQA and WinoGrande, over the first %s documents of a task; by chance 25, 25, 50, 33.33 and 50, 36.67 on average.", n)
+}
+
+// paperTable has theirs, and ours below.
 func paperTable(all []*variant) table {
 	head := []cell{words("size"), words("variant")}
 	for _, task := range PaperTasks {
@@ -107,7 +152,7 @@ func paperTable(all []*variant) table {
 	for _, s := range []string{"average", "loss", "average after SFT"} {
 		head = append(head, cell{Text: s, Number: true})
 	}
-	t := table{Head: head, Note: "Accuracies in percent, losses in nats per token; in brackets the spread over seeds. Theirs: table 1 of Kim et al. 2025, the loss on C4. Ours: the loss on the validation text."}
+	t := table{Head: head, Note: "Accuracies in percent, losses in nats per token; in brackets the spread over seeds. Theirs: table 1 of Kim et al. 2025, the loss on C4. Ours: the loss on the validation text." + tasksNote(all)}
 	coloured := true // by the placement
 	for _, v := range all {
 		coloured = coloured && v.style.Hex() == PlacementColor(v.value(placementAxis))
@@ -128,8 +173,9 @@ func paperTable(all []*variant) table {
 			size = "ours, " + shortCount(float64(p))
 		}
 		row := []cell{words(size), {Text: v.name, Color: v.style.Hex()}}
-		for range len(PaperTasks) + 1 {
-			row = append(row, cell{Text: "–", Number: true})
+		of, averages := v.benchmarks()
+		for _, list := range append(of[:], averages) {
+			row = append(row, spread(list, "%.2f"))
 		}
 		loss := spread(v.losses(), "%.3f")
 		if n := len(v.in(stateDiverged)); n > 0 {
