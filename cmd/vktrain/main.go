@@ -3,6 +3,7 @@
 //	vktrain train                        trains a small model on built-in stories, in about two minutes
 //	vktrain train --data book.txt        trains on a text of yours
 //	vktrain generate runs/nano-stories-1 lets a model write
+//	vktrain eval runs/book --tasks FILE  scores a model on multiple-choice tasks
 //	vktrain compare FILE.yaml            trains a matrix of settings with several seeds, and compares them
 //	vktrain sweep                        how much the loss depends on the learning rate
 //	vktrain devices                      lists what it could train on

@@ -39,7 +39,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(c *cobra.Command, args []string) error { return checkEmpty(c.Flags(), args) }
-	root.AddCommand(newTrainCommand(), newGenerateCommand(), newCompareCommand(), newSweepCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newTuneCommand(),
+	root.AddCommand(newTrainCommand(), newGenerateCommand(), newEvalCommand(), newCompareCommand(), newSweepCommand(), newDevicesCommand(), newConformanceCommand(), newBenchCommand(), newTuneCommand(),
 		newPlanCommand(), newReportCommand(), newExplainCommand(), newEnvironmentTopic())
 	return root
 }

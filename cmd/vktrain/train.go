@@ -308,6 +308,16 @@ func writeSummary(w io.Writer, t *train.Trainer, folder *train.Folder, r train.R
 				100*(r.ValLoss/d.Floor.Realised-1))
 		}
 	}
+	for _, task := range r.Last.Tasks {
+		text := fmt.Sprintf("%s: acc %s", task.Task, share(task.Acc, task.AccStderr))
+		if task.AccNorm != nil {
+			text += ", acc_norm " + share(*task.AccNorm, task.AccNormStderr)
+		}
+		row(w, "task", "%s; chance %.4f; %s", text, task.Chance, counted(task.N, "document"))
+	}
+	if len(r.Last.Tasks) > 0 {
+		row(w, "benchmarks", "%s", averageText(r.Last.Tasks))
+	}
 	row(w, "checkpoint", "%s: vktrain generate %s", folder.Dir, quoteIfNeeded(folder.Dir))
 }
 
