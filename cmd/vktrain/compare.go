@@ -244,8 +244,8 @@ func (f *compareFlags) show(ctx context.Context, m *experiment.Matrix, o experim
 	if est.Turns > 0 {
 		turns = fmt.Sprintf(", %s of it for steps in turns", roughly(est.Turns))
 	}
-	row(out, "time", "about %s for %s of %d%s, from %s that were tried; while other programs do what they do now", roughly(est.Total), counted(left, "run"), len(states), turns,
-		counted(est.Short, "shortened run"))
+	row(out, "time", "about %s for %s of %d%s, by %s, while other programs do what they do now; the report comes on top", roughly(est.Total), counted(left, "run"), len(states), turns,
+		counted(est.Short, "short trial"))
 	row(out, "folder", "%s", o.Out)
 	return nil
 }
