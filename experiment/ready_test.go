@@ -34,6 +34,13 @@ func readyTime(m *Matrix) time.Duration {
 		}
 		total += startup + time.Duration(seconds*float64(time.Second))
 	}
+	for _, c := range m.Combinations {
+		config := withVocab(c.Config)
+		step := tokenFLOPs(config) * float64(config.TokensPerStep()) / readyFLOPs
+		if m.Cost > 0 {
+			total += time.Duration(float64(m.Cost+turnsMore) * step * float64(time.Second))
+		}
+	}
 	return total
 }
 
