@@ -88,12 +88,16 @@ func loadFolder(dir string) (Text, error) {
 
 // textFiles lists the regular files below dir that are not hidden, with slashes, sorted.
 func textFiles(dir string) ([]string, error) {
+	root, err := filepath.EvalSymlinks(dir) // for WalkDir does not follow a link that it begins with
+	if err != nil {
+		return nil, unreadable(dir, err)
+	}
 	var files []string
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return unreadable(path, err)
 		}
-		if path != dir && strings.HasPrefix(entry.Name(), ".") {
+		if path != root && strings.HasPrefix(entry.Name(), ".") {
 			if entry.IsDir() {
 				return filepath.SkipDir
 			}
@@ -108,7 +112,7 @@ func textFiles(dir string) ([]string, error) {
 			mode = info.Mode()
 		}
 		if mode.IsRegular() {
-			name, err := filepath.Rel(dir, path)
+			name, err := filepath.Rel(root, path)
 			if err != nil {
 				return err
 			}
