@@ -3,7 +3,9 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -26,7 +28,8 @@ var ErrNotFinite = errors.New("a log-likelihood is not finite")
 // Score takes the log-likelihoods of the task's requests, in nats and in their order. Of equal choices the first is taken, as by argmax.
 func (t Task) Score(logLikelihoods []float64) (Result, error) {
 	r := Result{Task: t.Name, N: len(t.Documents), Metric: t.Metric}
-	var acc, norm, chance float64
+	var acc, norm float64
+	choices := map[int]int{} // documents by their number of choices
 	at := 0
 	for _, d := range t.Documents {
 		n := len(d.Choices)
@@ -44,10 +47,13 @@ func (t Task) Score(logLikelihoods []float64) (Result, error) {
 		}
 		acc += hit(of, d.Gold)
 		norm += hit(perCharacter, d.Gold)
-		chance += 1 / float64(n)
+		choices[n]++
 	}
 	n := float64(r.N)
-	r.Acc, r.AccStderr, r.Chance = acc/n, stderr(acc, r.N), chance/n
+	r.Acc, r.AccStderr = acc/n, stderr(acc, r.N)
+	for _, k := range slices.Sorted(maps.Keys(choices)) {
+		r.Chance += float64(choices[k]) / n / float64(k)
+	}
 	if t.Norm {
 		share := norm / n
 		r.AccNorm, r.AccNormStderr = &share, stderr(norm, r.N)
