@@ -80,6 +80,9 @@ many runs diverged. An EXPERIMENT.yaml:
   metrics: [val_loss, bits_per_byte, spikes]
   cost: 20                             # time steps too, of each run and in 20 turns of all
 
+With tasks.files in the base (see vktrain eval) each run is scored after its last step, and the table has each task's accuracy and benchmark_average,
+their mean.
+
 Each run has its folder in DIR/runs. Runs that are finished are kept: after Ctrl-C or a crash the same command goes on, and the table has the same
 bits as without. DIR gets results.json, table.md, table.csv and runs.csv, and report.html with the figures (see vktrain report).`,
 		Args: arguments(1, 1, "one EXPERIMENT.yaml"),

@@ -49,7 +49,8 @@ func results(t *testing.T, out string) map[string]string {
 // A comparison that is killed at any moment, again and again, ends with the same bytes.
 func TestKilledComparisonsEndTheSame(t *testing.T) {
 	t.Chdir(t.TempDir())
-	writeExperiment(t, placements)
+	writeTasksFiles(t)
+	writeExperiment(t, "  tasks: {files: \"mine.jsonl,arc_easy_test.jsonl\"}\n"+placements)
 	status, _, errs := vktrain("compare", "tiny.yaml", "--devices", "cpu", "--out", "whole")
 	require.Zero(t, status, errs)
 

@@ -36,7 +36,7 @@ func readLines(t *testing.T, dir string) []train.Metrics {
 	lines, err := train.ReadMetrics(f)
 	require.NoError(t, err)
 	for i := range lines {
-		lines[i].Elapsed, lines[i].Seconds, lines[i].TokensPerSec = 0, 0, 0
+		lines[i].Elapsed, lines[i].Seconds, lines[i].TokensPerSec, lines[i].Scoring = 0, 0, 0, 0
 	}
 	return lines
 }
@@ -401,7 +401,7 @@ func TestDevices(t *testing.T) {
 func TestHelp(t *testing.T) {
 	status, out, errs := vktrain()
 	require.Zero(t, status, errs)
-	for _, name := range []string{"train", "generate", "devices", "conformance", "bench", "plan"} {
+	for _, name := range []string{"train", "generate", "eval", "devices", "conformance", "bench", "plan"} {
 		require.Contains(t, out, name)
 		status, help, errs := vktrain(name, "--help")
 		require.Zero(t, status, errs)

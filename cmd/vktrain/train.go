@@ -52,7 +52,8 @@ func newTrainCommand() *cobra.Command {
 		Long: `Train a model. Without arguments: the nano model on built-in stories, whose entropy is known, on the best device.
 
 Settings come from the preset, then CONFIG.yaml, then the flags, then --set; the run's folder gets a config.yaml
-with every one of them, which gives the same run again. Ctrl-C ends a run after the step or micro-batch it is in, with a checkpoint.`,
+with every one of them, which gives the same run again. With --set tasks.files=FILE,... the trained
+model is scored on multiple-choice tasks (see vktrain eval). Ctrl-C ends a run after the step or micro-batch it is in, with a checkpoint.`,
 		Args: arguments(0, 1, "at most one CONFIG.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
 			all, err := assignments(c, trainConfigFlags, args, f.set)
