@@ -17,7 +17,7 @@ func PlotLoss(title string, lines []Metrics, floor *Floor) ([]byte, error) {
 		X: chart.Axis{Label: "step", Whole: true}, Y: chart.Axis{Label: "loss (nats per token)"}, Lines: []chart.Line{training, validation},
 	}
 	if floor != nil {
-		panel.Levels = []chart.Level{{Name: "floor of the validation text", At: floor.Realised}}
+		panel.Levels = []chart.Level{{Name: "floor: no model can be lower", At: floor.Realised}}
 	}
 	return chart.Figure{Title: title, Panels: []chart.Panel{panel}}.PNG()
 }

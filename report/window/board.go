@@ -33,6 +33,7 @@ type picture struct {
 	steps        int
 	last         train.Metrics // without its diagnosis
 	val          float64       // of the last evaluation
+	floor        float64       // the least that val could be; 0: it is not known
 	evaluated    bool
 	training     thinned[point]
 	validation   thinned[point]
@@ -62,7 +63,7 @@ func (b *Board) Add(m train.Metrics) {
 		p.training.add(point{x, m.Loss}, mostPoints)
 		if m.Evaluated {
 			p.validation.add(point{x, m.ValLoss}, mostPoints)
-			p.val, p.evaluated = m.ValLoss, true
+			p.val, p.floor, p.evaluated = m.ValLoss, m.ValFloor, true
 		}
 		if d := m.Diagnosis; d != nil {
 			p.gradients.add(columnOf(m.Step, d), mostColumns)
@@ -156,6 +157,9 @@ func (p *picture) headline() string {
 	s := fmt.Sprintf("%s    step %d of %d    loss %s", p.title, p.last.Step, p.steps, digits(p.last.Loss))
 	if p.evaluated {
 		s += "    validation " + digits(p.val)
+		if p.floor > 0 {
+			s += " (floor " + digits(p.floor) + ")"
+		}
 	}
 	if p.last.TokensPerSec > 0 {
 		s += fmt.Sprintf("    %.0f tokens/s", p.last.TokensPerSec)

@@ -31,7 +31,7 @@ func filled(steps, layers int) *Board {
 	for s := 1; s <= steps; s++ {
 		m := train.Metrics{Step: s, Loss: 1 + 6*math.Exp(-float64(s)/100), TokensPerSec: 1234}
 		if s%50 == 0 {
-			m.Evaluated, m.ValLoss = true, m.Loss+0.1
+			m.Evaluated, m.ValLoss, m.ValFloor = true, m.Loss+0.1, 0.75
 		}
 		if s%10 == 1 {
 			m.Diagnosis = diagnosis(layers, 1+float64(s)/100)
@@ -53,7 +53,7 @@ func TestBoardKeepsWhatIsShown(t *testing.T) {
 		"embedding, then attention and MLP of each layer")
 	require.Len(t, p.gradients.kept, 20)
 	require.InDeltaSlice(t, []float64{1.11, 0.111, 0.0111}, p.gradients.kept[1].norms, 1e-9)
-	require.Equal(t, "made-up    step 200 of 200    loss 1.8120    validation 1.9120    1234 tokens/s", p.headline())
+	require.Equal(t, "made-up    step 200 of 200    loss 1.8120    validation 1.9120 (floor 0.7500)    1234 tokens/s", p.headline())
 	require.Nil(t, p.last.Diagnosis)
 
 	b.setPaused(true)

@@ -112,9 +112,11 @@ func (p *picture) losses() chart.Figure {
 		validation.Points = len(validation.X) < 100
 		lines = append(lines, validation)
 	}
-	return chart.Figure{Title: "Loss", Panels: []chart.Panel{{
-		X: chart.Axis{Label: "step", Whole: true}, Y: chart.Axis{Label: "nats per token"}, Lines: lines,
-	}}}
+	panel := chart.Panel{X: chart.Axis{Label: "step", Whole: true}, Y: chart.Axis{Label: "loss (nats per token)"}, Lines: lines}
+	if p.floor > 0 {
+		panel.Levels = []chart.Level{{Name: "floor: no model can be lower", At: p.floor}}
+	}
+	return chart.Figure{Title: "Loss", Panels: []chart.Panel{panel}}
 }
 
 func lineOf(name string, style int, points []point) chart.Line {
@@ -136,7 +138,7 @@ func (p *picture) variances() chart.Figure {
 		lines = append(lines, p.newer.line(0))
 	}
 	f.Panels = []chart.Panel{{
-		X: chart.Axis{Label: "layers (half: after attention)", Whole: true}, Y: chart.Axis{Label: "variance", Log: true}, Lines: lines,
+		X: chart.Axis{Label: "depth (layers; halves: after attention)", Whole: true}, Y: chart.Axis{Label: "variance", Log: true}, Lines: lines,
 	}}
 	return f
 }
@@ -151,7 +153,7 @@ func (p profile) line(style int) chart.Line {
 
 // gradientMap has a column a step and a row a layer.
 func (p *picture) gradientMap() chart.Figure {
-	f := chart.Figure{Title: "Gradient norm by layer and step", Scale: chart.Axis{Log: true}}
+	f := chart.Figure{Title: "Gradient norm by layer and step", Scale: chart.Axis{Label: "gradient norm", Log: true}}
 	if len(p.gradients.kept) == 0 {
 		return f
 	}
