@@ -58,6 +58,9 @@ type Step struct {
 	Ratio        float64 `json:"ratio"`               // to the first model: the median over the turns of this one's time by that one's in the same turn
 	RatioLow     float64 `json:"ratio_low,omitempty"` // its bootstrap interval; 0 with under leastTurns turns, and of the first model
 	RatioHigh    float64 `json:"ratio_high,omitempty"`
+	CPURatio     float64 `json:"cpu_ratio,omitempty"` // as Ratio, of CPUSeconds: other programs disturb it less; 0 if unknown
+	CPULow       float64 `json:"cpu_ratio_low,omitempty"`
+	CPUHigh      float64 `json:"cpu_ratio_high,omitempty"`
 	RatioTo      string  `json:"ratio_to,omitempty"` // the first model's name
 	PeakBytes    int64   `json:"peak_bytes"`         // what the process held at most; of another device, what is held there
 	DeviceBytes  int64   `json:"device_bytes"`       // parameters, moments, arena and inputs
@@ -265,10 +268,13 @@ func (t *trainee) step() (seconds float64, err error) {
 
 func (t *trainee) finish(dev backend.Backend, first *trainee) Step {
 	r := t.result
-	ratios := ratiosOf(r.seconds, first.result.seconds)
-	r.Ratio, r.RatioTo = bootstrap.Median(ratios), first.result.Name
-	if t != first && len(ratios) >= leastTurns {
-		r.RatioLow, r.RatioHigh = bootstrap.Interval(ratios, bootstrap.Median, "turns", r.Name)
+	r.RatioTo = first.result.Name
+	r.Ratio, r.RatioLow, r.RatioHigh = ratioOverTurns(r.seconds, first.result.seconds, "turns", r.Name)
+	if slices.Min(first.result.cpu) > 0 {
+		r.CPURatio, r.CPULow, r.CPUHigh = ratioOverTurns(r.cpu, first.result.cpu, "turns", r.Name, "cpu")
+	}
+	if t == first {
+		r.RatioLow, r.RatioHigh, r.CPULow, r.CPUHigh = 0, 0, 0, 0
 	}
 	low, high := bootstrap.Quartiles(slices.Clone(r.seconds))
 	r.MsLow, r.MsHigh = 1e3*low, 1e3*high
@@ -295,6 +301,15 @@ func deviceBytes(x any) int64 {
 		return m.DeviceBytes()
 	}
 	return 0
+}
+
+// ratioOverTurns is the median of a[i]/b[i] with its interval, 0 with few turns.
+func ratioOverTurns(a, b []float64, names ...string) (ratio, low, high float64) {
+	ratios := ratiosOf(a, b)
+	if len(ratios) >= leastTurns {
+		low, high = bootstrap.Interval(ratios, bootstrap.Median, names...)
+	}
+	return bootstrap.Median(ratios), low, high
 }
 
 // ratiosOf are a[i]/b[i].

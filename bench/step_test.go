@@ -82,4 +82,6 @@ func TestRatiosHaveAnInterval(t *testing.T) {
 	require.Positive(t, got[1].RatioLow)
 	require.LessOrEqual(t, got[1].RatioLow, got[1].Ratio)
 	require.GreaterOrEqual(t, got[1].RatioHigh, got[1].Ratio)
+	require.LessOrEqual(t, got[1].CPULow, got[1].CPURatio)
+	require.GreaterOrEqual(t, got[1].CPUHigh, got[1].CPURatio)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,7 +47,7 @@ func readCost(dir string) ([]bench.Step, error) {
 var costNotes = []string{
 	"A run's step is the median of its steps' times, but for the first three, diagnosed ones, and those beside an evaluation, a sample, a pause or the end; in brackets the quartiles, the mean over the runs; ± is the sample standard deviation of the runs' medians. " +
 		"Runs come one after the other, and each while the machine did whatever else it did.",
-	"Ratios in the runs are paired by the seed: the mean, and the 95% bootstrap interval of 3 or more pairs, which is too narrow with so few. Steps in turns are one of each model and then the next of each, so that other programs disturb all alike: the median of the turns' ratios, and its 95% bootstrap interval. " +
+	"Ratios in the runs are paired by the seed: the mean, and the 95% bootstrap interval of 3 or more pairs, which is too narrow with so few. Steps in turns are one of each model and then the next of each, so that other programs disturb all alike: the median of the turns' ratios, and its 95% bootstrap interval. The time of the cores is what the program took of all of them, which other programs lengthen less. " +
 		"Where nothing differs, intervals that hold what they say overlap in over 99 of 100 cases. Where the two disagree, believe the turns.",
 	"FLOPs count matrix products only: 6 for each weight, 6 N T H h for causal attention (Chowdhery et al. 2022). Norms are in the time, not in them: numbers through norms are those that all norms of a step go over, forward and backward, and bytes are what all operators read and write, each operand once. " +
 		"A norm of single heads is done where queries and keys are rotated, and so adds no bytes.",
@@ -232,11 +233,16 @@ func partOf(device string, family []*costRow) costPart {
 	if device != "" {
 		p.Title += ", on " + device
 	}
-	p.Times.Head = heads("variant", "step (ms)", "tokens/s", "GFLOP/s of the model", "time × "+base.label+", in runs", "time × "+base.label+", in turns", "intervals overlap")
+	turns := slices.ContainsFunc(family, func(row *costRow) bool { return row.turns != nil })
+	columns := []string{"step (ms)", "tokens/s", "GFLOP/s of the model", "time × " + base.label + ", in runs"}
+	if turns { // the table of turns has the GFLOP/s
+		columns = slices.Concat(columns[:2], columns[3:], []string{"in turns", "intervals overlap", "time of the cores in turns"})
+	}
+	p.Times.Head = heads("variant", columns...)
 	p.Needs.Head = heads("variant", "parameters", "step memory", "× "+base.label, "run memory", "process memory", "FLOPs/token", "numbers through norms/token", "bytes/token")
 	for _, row := range family {
 		inRuns, inTurns := row.inRuns(base), row.inTurns(base)
-		p.Times.Rows = append(p.Times.Rows, row.times(inRuns, inTurns))
+		p.Times.Rows = append(p.Times.Rows, row.times(inRuns, inTurns, turns))
 		p.Needs.Rows = append(p.Needs.Rows, row.needs(base))
 		if s := agreement(row, base, inRuns, inTurns); s != "" {
 			p.Sentences = append(p.Sentences, s)
@@ -278,7 +284,7 @@ func (c *costRow) inTurns(base *costRow) *ratio {
 	return &ratio{at: c.turns.Ratio, low: c.turns.RatioLow, high: c.turns.RatioHigh, n: c.turns.Steps, of: "turns"}
 }
 
-func (c *costRow) times(inRuns, inTurns *ratio) []cell {
+func (c *costRow) times(inRuns, inTurns *ratio, turns bool) []cell {
 	var ms, rate, flops, low, high []float64
 	for i, t := range c.timings {
 		if t.Median == 0 {
@@ -298,11 +304,18 @@ func (c *costRow) times(inRuns, inTurns *ratio) []cell {
 	} else {
 		step.Text = c.noTime()
 	}
-	both := cell{Text: "–", Number: true}
+	cells := []cell{{Text: c.label, Color: c.style.Hex()}, step, spread(rate, "%.0f")}
+	if !turns {
+		return append(cells, spread(flops, "%.2f"), inRuns.cell())
+	}
+	both, cores := cell{Text: "–", Number: true}, (*ratio)(nil)
 	if inRuns.interval() && inTurns.interval() {
 		both.Text = map[bool]string{true: "yes", false: "no"}[overlap(inRuns, inTurns)]
 	}
-	return []cell{{Text: c.label, Color: c.style.Hex()}, step, spread(rate, "%.0f"), spread(flops, "%.2f"), inRuns.cell(), inTurns.cell(), both}
+	if inTurns != nil && c.turns.CPURatio > 0 {
+		cores = &ratio{at: c.turns.CPURatio, low: c.turns.CPULow, high: c.turns.CPUHigh}
+	}
+	return append(cells, inRuns.cell(), inTurns.cell(), both, cores.cell())
 }
 
 // noTime says why the runs have no time.
@@ -406,9 +419,11 @@ func agreement(row, base *costRow, inRuns, inTurns *ratio) string {
 	case !inRuns.interval() || !inTurns.interval():
 		return s + inRuns.words() + ", " + inTurns.words() + ". There are too few to say whether the two agree."
 	case overlap(inRuns, inTurns):
-		return s + inRuns.words() + ", " + inTurns.words() + ". The two agree within noise: their intervals overlap."
+		s += inRuns.words() + ", " + inTurns.words() + ". The two agree within noise: their intervals overlap."
+	default:
+		s += inRuns.words() + ", " + inTurns.words() + ". The two do not agree: their intervals have nothing in common."
 	}
-	return s + inRuns.words() + ", " + inTurns.words() + ". The two do not agree: their intervals have nothing in common."
+	return s + fmt.Sprintf(" Differences under about %.0f%% are not seen in these turns.", math.Ceil(50*(inTurns.high-inTurns.low)))
 }
 
 func mebibytes(n int64) cell {

@@ -245,6 +245,14 @@ func formatsText(precision, masters string) string {
 	return precision + " with matrices in " + masters
 }
 
+// between is a ratio with its interval, if it has one.
+func between(ratio, low, high float64) string {
+	if high == 0 {
+		return fmt.Sprintf("%.4f", ratio)
+	}
+	return fmt.Sprintf("%.4f (%.4f to %.4f, the 95%% interval over the turns)", ratio, low, high)
+}
+
 func writeStep(w io.Writer, s bench.Step, compared bool) {
 	row(w, "model", "%s: %s parameters, %d sequences of %d tokens, in %s", s.Name, grouped(int64(s.Params)), s.Batch, s.SeqLen, formatsText(s.Precision, s.Masters))
 	row(w, "step", "%.1f ms, at best %.1f; %s tokens/s, %.1f GFLOP/s of the model", s.MsPerStep, s.MsMin, grouped(int64(s.TokensPerSec)), s.GFLOPs)
@@ -253,11 +261,10 @@ func writeStep(w io.Writer, s bench.Step, compared bool) {
 		row(w, "cpu", "%.3g seconds of this machine's cores a step", s.CPUSeconds)
 	}
 	if compared {
-		between := ""
-		if s.RatioHigh > 0 {
-			between = fmt.Sprintf(", 95%% interval over the turns %.4f to %.4f", s.RatioLow, s.RatioHigh)
+		row(w, "ratio", "%s of the first model's time", between(s.Ratio, s.RatioLow, s.RatioHigh))
+		if s.CPURatio > 0 {
+			row(w, "", "%s of its seconds of the cores", between(s.CPURatio, s.CPULow, s.CPUHigh))
 		}
-		row(w, "ratio", "%.4f of the first model's time%s", s.Ratio, between)
 	}
 	if s.PeakGFLOPs > 0 {
 		on := ""
