@@ -116,7 +116,7 @@ func TestLogLikelihoodsAreThoseOfTheLogits(t *testing.T) {
 	require.NoError(t, cpu.Close())
 }
 
-// In float64 neither the batch nor the place in it changes a bit of the outputs in float32.
+// In float64 neither the batch nor the place in it, nor logits in chunks, change a bit of the outputs in float32.
 func TestBatchesAndOrderChangeNothing(t *testing.T) {
 	m := scoredModel(t)
 	all := randomPassages(m)
@@ -129,8 +129,8 @@ func TestBatchesAndOrderChangeNothing(t *testing.T) {
 	for _, i := range order {
 		shuffled = append(shuffled, all[i])
 	}
-	for _, batch := range []int{1, 2, 3, 16} {
-		s := NewScorer(dev, store, m, ProgramOptions{Batch: batch})
+	for _, o := range []ProgramOptions{{Batch: 1}, {Batch: 2}, {Batch: 3, ChunkRows: model.RowsUnit}, {Batch: 16}} {
+		s := NewScorer(dev, store, m, o)
 		calls := 0
 		s.Progress = func(done, of int) {
 			calls++
@@ -141,7 +141,7 @@ func TestBatchesAndOrderChangeNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.NotZero(t, calls)
 		for at, i := range order {
-			require.Equal(t, want[i], got[at], "batch %d, passage %d", batch, i)
+			require.Equal(t, want[i], got[at], "batch %d, passage %d", o.Batch, i)
 		}
 	}
 }
