@@ -1,12 +1,14 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/vktrain/vktrain/tasks"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -67,7 +69,7 @@ func (e *Experiment) Matrix() (*Matrix, error) {
 	if len(m.Combinations) == 0 {
 		return nil, badf("", "only and exclude leave no combination")
 	}
-	if err := m.checkDistinct(); err != nil {
+	if err := errors.Join(m.checkDistinct(), m.checkTasks()); err != nil {
 		return nil, err
 	}
 	m.pair()
@@ -192,6 +194,28 @@ func (m *Matrix) checkDistinct() error {
 			return badf("", "axes: %s and %s are the same config: leave one out", other, c.ID)
 		}
 		ids[folder], configs[resolved] = c.ID, c.ID
+	}
+	return nil
+}
+
+// checkTasks refuses metrics of tasks that no run has.
+func (m *Matrix) checkTasks() error {
+	var names []string
+	for _, c := range m.Combinations {
+		for _, path := range c.Config.Tasks.Paths() {
+			if name := tasks.NameOf(path); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, metric := range m.Metrics {
+		task, isTask := taskOf(metric)
+		switch {
+		case len(names) == 0 && (isTask || metric == MetricAverage):
+			return badf("", "metrics: %s is of tasks, and no run has any: give tasks.files in base", metric)
+		case isTask && !slices.Contains(names, task):
+			return badf("", "metrics: %s: there is no task %q: %s", metric, task, thereAre(names))
+		}
 	}
 	return nil
 }

@@ -74,10 +74,16 @@ func Metrics() []Metric { return slices.Clone(metrics) }
 // taskMetric names a task's accuracy: acc_norm.piqa.
 func taskMetric(of tasks.Metric, task string) string { return string(of) + "." + task }
 
+// taskOf is the task of a name that taskMetric gives.
+func taskOf(metric string) (task string, ok bool) {
+	of, task, _ := strings.Cut(metric, ".")
+	return task, task != "" && (of == string(tasks.Acc) || of == string(tasks.AccNorm))
+}
+
 // MetricNamed finds a figure. Those of tasks are acc.TASK and acc_norm.TASK.
 func MetricNamed(name string) (Metric, error) {
-	of, task, isTask := strings.Cut(name, ".")
-	if isTask && task != "" && (of == string(tasks.Acc) || of == string(tasks.AccNorm)) {
+	if task, isTask := taskOf(name); isTask {
+		of := strings.TrimSuffix(name, "."+task)
 		return Metric{name, task + " " + of, "", fmt.Sprintf("Share of the documents of the task %s whose right choice the model takes (%s).", task, of), "%.4f"}, nil
 	}
 	var names []string

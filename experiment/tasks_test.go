@@ -77,6 +77,26 @@ func TestTasksHaveColumnsAndAnAverage(t *testing.T) {
 	require.Equal(t, "arc_easy acc_norm", named.Metrics[0].Label)
 }
 
+func TestMetricsOfTasksThatNoRunHas(t *testing.T) {
+	for _, c := range []struct{ base, metric, want string }{
+		{"", "acc.piqa", "metrics: acc.piqa is of tasks, and no run has any: give tasks.files in base"},
+		{"", "benchmark_average", "metrics: benchmark_average is of tasks, and no run has any: give tasks.files in base"},
+		{"  tasks.files: piqa_val.jsonl", "acc_norm.pika", `metrics: acc_norm.pika: there is no task "pika": there are piqa`},
+		{"  tasks.files: piqa_val.jsonl", "acc_norm.piqa", ""},
+		{"  tasks.files: piqa_val.jsonl", "acc.", `metrics: there is no "acc.": `},
+	} {
+		e, err := Parse("x.yaml", []byte("base:\n  steps: 1\n"+c.base+"\nmetrics: ["+c.metric+"]\n"))
+		require.NoError(t, err)
+		_, err = e.Matrix()
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
+		require.ErrorAs(t, err, new(*train.ConfigError))
+	}
+}
+
 func TestAConfigWithoutTasksHasTheHashItHad(t *testing.T) {
 	c, err := train.FromPreset("nano")
 	require.NoError(t, err)

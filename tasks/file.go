@@ -45,7 +45,7 @@ func Read(path string) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	t := Task{Name: taskName(path), File: path}
+	t := Task{Name: NameOf(path), File: path}
 	first := firstLine(lines)
 	if first < 0 {
 		return t, fmt.Errorf("%s has no document: it is empty", path)
@@ -147,8 +147,8 @@ func firstLine(lines []string) int {
 	return -1
 }
 
-// taskName is a file's name without its endings and the part of the data set: piqa_val.jsonl is piqa.
-func taskName(path string) string {
+// NameOf is the name of the task in a file: its own without its endings and the part of the data set: piqa_val.jsonl is piqa.
+func NameOf(path string) string {
 	name := strings.ToLower(filepath.Base(path))
 	for _, end := range []string{".gz", ".bz2", ".jsonl", ".json", ".txt"} {
 		name = strings.TrimSuffix(name, end)
