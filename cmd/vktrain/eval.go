@@ -37,7 +37,7 @@ A FILE may be packed with gzip or bzip2, and its content tells which of these it
   context, index of the right ending, four endings                  six lines of text; HellaSwag
   {"context": "...", "choices": ["...", "..."], "gold": 0}          a line; your own
 
-A choice follows its context after one space, so that neither ends or begins with one; "contexts": [...] gives each choice its own. A task is named
+A choice follows its context after one space, which neither has; "contexts": [...] gives each choice its own. A task is named
 by its file. A context that is longer than the model's seq_len loses its beginning; a choice that is longer is an error.
 
   vktrain eval runs/book --tasks piqa_val.jsonl,hellaswag_val.txt.bz2 --limit 100
