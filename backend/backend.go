@@ -189,11 +189,28 @@ type Scratcher interface {
 	ScratchBytes(p *graph.Program) int64
 }
 
-// ArenaBytes is the memory that a device takes for a program's temporaries and its own.
-func ArenaBytes(b Backend, p *graph.Program) int64 {
-	n := int64(Plan(b, p).ArenaBytes())
-	if s, ok := b.(Scratcher); ok {
-		n += s.ScratchBytes(p)
+// ArenaBytes is the memory that a device takes for the temporaries of programs over one store, and its own, if they are compiled in this order.
+func ArenaBytes(b Backend, programs ...*graph.Program) (n int64) {
+	if s, ok := b.(ArenaSharer); ok {
+		return s.SharedBytes(programs...)
+	}
+	for _, p := range programs {
+		n += int64(Plan(b, p).ArenaBytes())
+		if s, ok := b.(Scratcher); ok {
+			n += s.ScratchBytes(p)
+		}
+	}
+	return n
+}
+
+// Turns is the memory that users of so many bytes each take, which come one after the other and have what is there, if it is large enough, else memory of their
+// own beside it.
+func Turns(sizes []int64) (n int64) {
+	most := int64(0)
+	for _, size := range sizes {
+		if size > most {
+			n, most = n+size, size
+		}
 	}
 	return n
 }

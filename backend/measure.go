@@ -1,5 +1,7 @@
 package backend
 
+import "github.com/vktrain/vktrain/graph"
+
 // Profiler is an Executable that can time its nodes.
 type Profiler interface {
 	// Profile runs the program once and returns the seconds that each node took, in the order of Program.Nodes.
@@ -52,8 +54,9 @@ type MemoryReporter interface {
 	MemoryUse() []MemoryUse
 }
 
-// ArenaSharer is a Backend whose executables over one store share the memory of their intermediate values, so that programs need no more of it than
-// the largest of them does.
+// ArenaSharer is a Backend whose executables over one store share the memory of their intermediate values: an executable has that of those before it, if it is large
+// enough, so that programs need no more of it than the largest of them does where that is compiled first.
 type ArenaSharer interface {
-	SharesArena()
+	// SharedBytes is what executables of programs over one store take for these values and beside them, if they are compiled in this order and none is closed.
+	SharedBytes(programs ...*graph.Program) int64
 }

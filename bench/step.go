@@ -65,6 +65,7 @@ type Step struct {
 	PeakBytes    int64   `json:"peak_bytes"`         // what the process held at most; of another device, what is held there
 	DeviceBytes  int64   `json:"device_bytes"`       // parameters, moments, arena and inputs
 	Loss         float64 `json:"loss"`               // of the last step
+	*Diagnosed
 
 	Work train.Work `json:"work"` // of the step, a token
 
@@ -74,10 +75,22 @@ type Step struct {
 	OfPeak     float64 `json:"of_peak,omitempty"`     // GFLOPs over that
 	Ops        []Op    `json:"ops,omitempty"`         // the operators' parts, the longest first, if the device can time them
 
-	seconds []float64 // of each step
-	cpu     []float64 // seconds of all cores, of each step
-	trace   []programTrace
+	seconds   []float64 // of each step
+	diagnosed []float64 // of each diagnosed one
+	cpu       []float64 // seconds of all cores, of each step
+	trace     []programTrace
 }
+
+// Diagnosed is what steps take that are diagnosed, of models that have such steps.
+type Diagnosed struct {
+	Every int     `json:"diagnostics_every"`
+	Ms    float64 `json:"diagnosed_ms"`    // a diagnosed step, the median
+	Ratio float64 `json:"diagnosed_ratio"` // to a plain one: the median over the turns, which have both
+	Bytes int64   `json:"diagnosed_bytes"` // that its programs take on the device beside the others
+}
+
+// Share is by how much diagnosing makes training longer: one step of Every takes Ratio times as long.
+func (d Diagnosed) Share() float64 { return (d.Ratio - 1) / float64(d.Every) }
 
 // Model is a model to measure, under a name.
 type Model struct {
@@ -86,6 +99,8 @@ type Model struct {
 	Recompute model.Recompute
 	Precision string // as in train.Config; empty: f32
 	Masters   string // as in train.Config; empty: f32
+	// DiagnosticsEvery is as in train.Config: where it is over 0, a diagnosed step is measured in each turn beside the plain one.
+	DiagnosticsEvery int
 }
 
 // Steps trains models in turns, one step of each and then the next of each, and measures. It ends with ctx's error when that is done.
@@ -141,14 +156,8 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 			if i%2 == 1 { // so that none always runs after the same one
 				t = all[len(all)-1-j]
 			}
-			before := cpuSeconds()
-			seconds, err := t.step()
-			if err != nil {
+			if err := t.turn(i); err != nil {
 				return nil, fmt.Errorf("%s: %w", t.result.Name, err)
-			}
-			if i >= warmUp {
-				t.result.seconds = append(t.result.seconds, seconds)
-				t.result.cpu = append(t.result.cpu, cpuSeconds()-before)
 			}
 		}
 	}
@@ -172,37 +181,57 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 
 func (m Model) masters() string { return cmp.Or(m.Masters, graph.F32.String()) }
 
-func (m Model) programs(dev backend.Backend, o StepOptions) ([]*graph.Program, graph.DType, error) {
-	storage, err := train.Storage(cmp.Or(m.Precision, graph.F32.String()), dev.Info().Kind)
-	if err != nil {
-		return nil, 0, err
+// stepPrograms are those of a model's steps.
+type stepPrograms struct {
+	storage          graph.DType
+	plain, diagnosed []*graph.Program // none where no step is diagnosed
+	diagnostics      *train.Diagnostics
+}
+
+// need is the memory of all, as they are compiled, and more what diagnosed steps take of it.
+func (p stepPrograms) need(dev backend.Backend) (all train.Memory, more int64) {
+	all = train.MemoryOn(dev, slices.Concat(p.diagnosed, p.plain)...)
+	if p.diagnosed != nil {
+		more = all.Total() - train.MemoryOn(dev, p.plain...).Total()
+	}
+	return all, more
+}
+
+func (m Model) programs(dev backend.Backend, o StepOptions) (p stepPrograms, err error) {
+	if p.storage, err = train.Storage(cmp.Or(m.Precision, graph.F32.String()), dev.Info().Kind); err != nil {
+		return p, err
 	}
 	masters, err := train.MastersFormat(m.masters())
 	if err != nil {
-		return nil, 0, err
+		return p, err
 	}
-	programs, err := train.StepperPrograms(m.Config, train.ProgramOptions{
-		Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1, Recompute: m.Recompute, Storage: storage, Masters: masters,
-	}, 1)
-	return programs, storage, err
+	options := train.ProgramOptions{Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1, Recompute: m.Recompute, Storage: p.storage, Masters: masters}
+	if p.plain, err = train.StepperPrograms(m.Config, options, 1); err != nil || m.DiagnosticsEvery == 0 {
+		return p, err
+	}
+	p.diagnostics = &train.Diagnostics{}
+	options.Diagnostics = p.diagnostics
+	p.diagnosed, err = train.StepperPrograms(m.Config, options, 1)
+	return p, err
 }
 
 // fits returns an error if a device has no room for all models together.
 func fits(dev backend.Backend, models []Model, o StepOptions) error {
 	var need train.Memory
 	for _, m := range models {
-		programs, _, err := m.programs(dev, o)
+		programs, err := m.programs(dev, o)
 		if err != nil {
 			return err
 		}
-		need = need.Plus(train.MemoryOn(dev, programs...))
+		all, _ := programs.need(dev)
+		need = need.Plus(all)
 	}
 	return need.Check(dev.Info())
 }
 
 // trainee is a model in training.
 type trainee struct {
-	programs []*graph.Program
+	programs []*graph.Program // of a plain step
 	store    backend.Store
 	steps    *train.Stepper
 	rand     *rng.Rand
@@ -213,36 +242,77 @@ type trainee struct {
 }
 
 func newTrainee(ctx context.Context, dev backend.Backend, m Model, o StepOptions) (*trainee, error) {
-	programs, storage, err := m.programs(dev, o)
+	programs, err := m.programs(dev, o)
 	if err != nil {
 		return nil, err
 	}
 	cfg := m.Config.Normalize()
 	tokens := o.Batch * o.SeqLen
 	t := &trainee{
-		programs: programs, cfg: cfg, rand: rng.New(1, "bench"), batch: train.Batch{Tokens: make([]int32, tokens), Targets: make([]int32, tokens)},
+		programs: programs.plain, cfg: cfg, rand: rng.New(1, "bench"), batch: train.Batch{Tokens: make([]int32, tokens), Targets: make([]int32, tokens)},
 		result: Step{
 			Name: m.Name, Placement: cfg.Placement, QKNorm: cfg.QKNorm, Recompute: string(cmp.Or(m.Recompute, model.RecomputeNone)),
-			Precision: storage.String(), Masters: m.masters(), Device: dev.Info().String(), Params: cfg.NumParams(),
-			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps, Work: train.WorkOf(cfg, o.SeqLen, tokens, programs, 1),
+			Precision: programs.storage.String(), Masters: m.masters(), Device: dev.Info().String(), Params: cfg.NumParams(),
+			Batch: o.Batch, SeqLen: o.SeqLen, Steps: o.Steps, Work: train.WorkOf(cfg, o.SeqLen, tokens, programs.plain, 1),
 		},
 	}
 	t.result.Threads = threads(dev)
-	if err := t.compile(ctx, dev); err != nil {
+	if m.DiagnosticsEvery > 0 {
+		_, more := programs.need(dev)
+		t.result.Diagnosed = &Diagnosed{Every: m.DiagnosticsEvery, Bytes: more}
+	}
+	if err := t.compile(ctx, dev, programs); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
 }
 
-func (t *trainee) compile(ctx context.Context, dev backend.Backend) (err error) {
+func (t *trainee) compile(ctx context.Context, dev backend.Backend, p stepPrograms) (err error) {
 	if t.store, err = dev.NewStore(train.Vars(t.programs...)); err != nil {
 		return err
 	}
 	if err := train.InitParams(ctx, t.store, t.cfg, 1); err != nil {
 		return err
 	}
-	t.steps, err = train.NewStepper(dev, t.store, t.programs)
+	if p.diagnosed == nil {
+		t.steps, err = train.NewStepper(dev, t.store, p.plain)
+	} else {
+		t.steps, err = train.NewDiagnosingStepper(dev, t.store, p.plain, p.diagnosed, p.diagnostics)
+	}
 	return err
+}
+
+// turn takes a step, and where some are diagnosed such a one before or after it. Those of the warm-up are not measured.
+func (t *trainee) turn(i int) error {
+	diagnose := func() error {
+		if t.result.Diagnosed == nil {
+			return nil
+		}
+		t.steps.Diagnose()
+		seconds, err := t.step()
+		if i >= warmUp {
+			t.result.diagnosed = append(t.result.diagnosed, seconds)
+		}
+		return err
+	}
+	if i%2 == 1 { // so that neither always has the other's cache
+		if err := diagnose(); err != nil {
+			return err
+		}
+	}
+	before := cpuSeconds()
+	seconds, err := t.step()
+	if err != nil {
+		return err
+	}
+	if i >= warmUp {
+		t.result.seconds = append(t.result.seconds, seconds)
+		t.result.cpu = append(t.result.cpu, cpuSeconds()-before)
+	}
+	if i%2 == 0 {
+		return diagnose()
+	}
+	return nil
 }
 
 // step runs a step on tokens that it draws before the clock starts, and returns the seconds until its loss is there.
@@ -284,8 +354,11 @@ func (t *trainee) finish(dev backend.Backend, first *trainee) Step {
 	r.MsPerStep, r.MsMin, r.TokensPerSec = 1e3*s, 1e3*slices.Min(r.seconds), tokens/s
 	r.GFLOPs = t.cfg.CausalFLOPsPerToken(r.SeqLen) * tokens / s / 1e9
 	r.DeviceBytes = deviceBytes(t.store)
-	for _, e := range t.steps.Executables() {
+	for _, e := range append(t.steps.Executables(), t.steps.DiagnosedExecutables()...) {
 		r.DeviceBytes += deviceBytes(e)
+	}
+	if d := r.Diagnosed; d != nil {
+		d.Ms, d.Ratio = 1e3*bootstrap.Median(r.diagnosed), bootstrap.Median(ratiosOf(r.diagnosed, r.seconds))
 	}
 	if r.PeakBytes = r.DeviceBytes; dev.Info().Kind == backend.CPU {
 		r.PeakBytes = max(PeakResident(), r.DeviceBytes)

@@ -56,6 +56,22 @@ func TestStepsAreTrainingSteps(t *testing.T) {
 	require.InEpsilon(t, small("pre").Config.CausalFLOPsPerToken(8)*got[0].TokensPerSec/1e9, got[0].GFLOPs, 1e-9)
 }
 
+// A diagnosed step is measured in each turn, and what its programs take is what the device holds more.
+func TestDiagnosedStepsAreMeasuredBeside(t *testing.T) {
+	dev := open(t, 2)
+	plain, seen := small("peri"), small("peri")
+	seen.DiagnosticsEvery = 10
+	got, err := Steps(context.Background(), dev, []Model{plain, seen}, StepOptions{Batch: 2, SeqLen: 8, Steps: 3})
+	require.NoError(t, err)
+	require.Nil(t, got[0].Diagnosed)
+	require.Len(t, got[1].seconds, 3)
+	require.Len(t, got[1].diagnosed, 3)
+	d := got[1].Diagnosed
+	require.Equal(t, Diagnosed{Every: 10, Ms: 1e3 * bootstrap.Median(got[1].diagnosed), Ratio: bootstrap.Median(ratiosOf(got[1].diagnosed, got[1].seconds)), Bytes: d.Bytes}, *d)
+	require.Equal(t, got[1].DeviceBytes-got[0].DeviceBytes, d.Bytes)
+	require.InDelta(t, (d.Ratio-1)/10, d.Share(), 1e-12)
+}
+
 func TestStepsRefuse(t *testing.T) {
 	dev := open(t, 1)
 	_, err := Steps(context.Background(), dev, []Model{small("pre")}, StepOptions{Batch: 1, SeqLen: 8})

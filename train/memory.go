@@ -25,17 +25,21 @@ type Memory struct {
 // MemoryOf adds up programs that share a store: variables once, and each program's own arena and inputs. Arenas are of plans without options;
 // MemoryOn has those that a device makes.
 func MemoryOf(programs ...*graph.Program) Memory {
-	return memory(func(p *graph.Program) int64 { return int64(graph.NewPlan(p).ArenaBytes()) }, false, programs)
+	arena := int64(0)
+	for _, p := range programs {
+		arena += int64(graph.NewPlan(p).ArenaBytes())
+	}
+	return memory(arena, programs)
 }
 
-// MemoryOn is MemoryOf on a device, which may let programs share an arena.
+// MemoryOn is MemoryOf on a device, where programs that are compiled in this order may share an arena: see [backend.ArenaSharer]. It is what a CPU holds, to the byte; other
+// devices round tensors up and have inputs and outputs twice where the host sees them, which a plan does not count.
 func MemoryOn(dev backend.Backend, programs ...*graph.Program) Memory {
-	_, shared := dev.(backend.ArenaSharer)
-	return memory(func(p *graph.Program) int64 { return backend.ArenaBytes(dev, p) }, shared, programs)
+	return memory(backend.ArenaBytes(dev, programs...), programs)
 }
 
-func memory(arenaOf func(*graph.Program) int64, shared bool, programs []*graph.Program) Memory {
-	var m Memory
+func memory(arena int64, programs []*graph.Program) Memory {
+	m := Memory{Arena: arena}
 	for _, v := range Vars(programs...) {
 		to := &m.Params
 		switch {
@@ -47,11 +51,6 @@ func memory(arenaOf func(*graph.Program) int64, shared bool, programs []*graph.P
 		*to += int64(v.Bytes())
 	}
 	for _, p := range programs {
-		if arena := arenaOf(p); shared {
-			m.Arena = max(m.Arena, arena)
-		} else {
-			m.Arena += arena
-		}
 		for _, v := range p.Inputs() {
 			m.Inputs += int64(v.Bytes())
 		}

@@ -56,6 +56,18 @@ func TestPlanOfAStep(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len(p.Nodes()), one.Nodes)
 	require.Equal(t, train.MemoryOn(dev, p), one.Memory)
+	c.DiagnosticsEvery = 0
+	none, err := train.PlanStep(dev, c)
+	require.NoError(t, err)
+	require.Nil(t, none.Diagnosed)
+	c.DiagnosticsEvery = 7
+	seen, err := train.PlanStep(dev, c)
+	require.NoError(t, err)
+	require.Equal(t, none.Memory, seen.Memory)
+	require.Equal(t, 7, seen.Diagnosed.Every)
+	require.Greater(t, seen.Diagnosed.Nodes, seen.Nodes)
+	require.Greater(t, seen.Diagnosed.FLOPs, seen.FLOPs)
+	require.Positive(t, seen.Diagnosed.Bytes)
 	c.Accumulation = 3
 	three, err := train.PlanStep(dev, c)
 	require.NoError(t, err)
@@ -64,4 +76,42 @@ func TestPlanOfAStep(t *testing.T) {
 	c.Model.NLayers = 0
 	_, err = train.PlanStep(dev, c)
 	require.ErrorContains(t, err, "n_layers")
+}
+
+// Programs that share an arena hold what was told of them, in any order of sizes, with stand-ins for activations of 16 bits and without.
+func TestMemoryIsWhatTheDeviceHolds(t *testing.T) {
+	cfg, err := model.Preset("bench-a")
+	require.NoError(t, err)
+	for _, storage := range []graph.DType{graph.F32, graph.BF16} {
+		dev, err := cpu.New(cpu.Options{Threads: 2})
+		require.NoError(t, err)
+		o := train.ProgramOptions{Batch: 2, SeqLen: 16, MaxNorm: 1, Storage: storage}
+		plain, err := train.StepperPrograms(cfg, o, 2)
+		require.NoError(t, err)
+		eval, err := train.EvalProgram(cfg, o)
+		require.NoError(t, err)
+		o.Diagnostics = &train.Diagnostics{}
+		diagnosed, err := train.StepperPrograms(cfg, o, 2)
+		require.NoError(t, err)
+		for _, programs := range [][]*graph.Program{
+			{diagnosed[0], diagnosed[1], plain[0], plain[1], eval}, {eval, plain[1], plain[0], diagnosed[0]}, {plain[1], eval, plain[0]}, {diagnosed[0], diagnosed[0]},
+		} {
+			store, err := dev.NewStore(train.Vars(programs...))
+			require.NoError(t, err)
+			held := store.(backend.MemoryStats).DeviceBytes()
+			var all []backend.Executable
+			for _, p := range programs {
+				e, err := dev.Compile(p, store)
+				require.NoError(t, err)
+				held += e.(backend.MemoryStats).DeviceBytes()
+				all = append(all, e)
+			}
+			require.Equal(t, held, train.MemoryOn(dev, programs...).Total(), "%s: %s", storage, programs[0].Name())
+			for _, e := range all {
+				require.NoError(t, e.Close())
+			}
+			require.NoError(t, store.Close())
+		}
+		require.NoError(t, dev.Close())
+	}
 }

@@ -153,10 +153,8 @@ func compileStep(dev backend.Backend, store backend.Store, programs []*graph.Pro
 
 func (s stepPrograms) close() error {
 	var errs []error
-	for _, e := range []backend.Executable{s.micro, s.apply} {
-		if e != nil {
-			errs = append(errs, e.Close())
-		}
+	for _, e := range s.executables() {
+		errs = append(errs, e.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -393,11 +391,18 @@ func (s *Stepper) Drain() (*Scalars, error) {
 }
 
 // Executables are the compiled programs of a step that is not diagnosed, in the order of StepperPrograms: for a profile, or their memory.
-func (s *Stepper) Executables() []backend.Executable {
-	if s.plain.apply == nil {
-		return []backend.Executable{s.plain.micro}
+func (s *Stepper) Executables() []backend.Executable { return s.plain.executables() }
+
+// DiagnosedExecutables are those of a diagnosed step, none without Diagnostics.
+func (s *Stepper) DiagnosedExecutables() []backend.Executable { return s.diagnosed.executables() }
+
+func (s stepPrograms) executables() (list []backend.Executable) {
+	for _, e := range []backend.Executable{s.micro, s.apply} {
+		if e != nil {
+			list = append(list, e)
+		}
 	}
-	return []backend.Executable{s.plain.micro, s.plain.apply}
+	return list
 }
 
 // Close waits for what runs.

@@ -144,7 +144,7 @@ func (t *Trainer) record() (r recorded, err error) {
 		return r, err
 	}
 	r.need.Step = t.cfg.placed(MemoryOn(t.dev, r.programs...))
-	r.need.Run = t.cfg.placed(MemoryOn(t.dev, append(all, r.diagnosed...)...))
+	r.need.Run = t.cfg.placed(MemoryOn(t.dev, slices.Concat(r.diagnosed, all)...)) // as they are compiled
 	return r, nil
 }
 
@@ -157,7 +157,7 @@ func (t *Trainer) diagnosedPrograms(others []*graph.Program) ([]*graph.Program, 
 	o := t.cfg.programOptions()
 	o.Diagnostics = &Diagnostics{}
 	programs, err := StepperPrograms(t.cfg.Model.Config, o, t.cfg.Accumulation)
-	if err == nil && t.diagnosisMayGo && t.cfg.placed(MemoryOn(t.dev, slices.Concat(others, programs)...)).Check(t.dev.Info()) != nil {
+	if err == nil && t.diagnosisMayGo && t.cfg.placed(MemoryOn(t.dev, slices.Concat(programs, others)...)).Check(t.dev.Info()) != nil {
 		t.cfg.DiagnosticsEvery = 0
 		return nil, nil, nil
 	}

@@ -77,8 +77,14 @@ func (b *Backend) Info() backend.Info {
 // write that row of the output.
 func (b *Backend) PlanOptions() graph.PlanOptions { return graph.PlanOptions{InPlace: true} }
 
-// SharesArena says that only one program runs at a time, so that those over one store share an arena.
-func (b *Backend) SharesArena() {}
+// SharedBytes is the size of arenas with what is behind them. Only one program runs at a time, so that those over one store share an arena.
+func (b *Backend) SharedBytes(programs ...*graph.Program) int64 {
+	sizes := make([]int64, len(programs))
+	for i, p := range programs {
+		sizes[i] = int64(backend.Plan(b, p).ArenaBytes()) + b.ScratchBytes(p)
+	}
+	return backend.Turns(sizes)
+}
 
 // Close stops the workers. Closing twice is fine.
 func (b *Backend) Close() error {

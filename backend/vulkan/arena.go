@@ -2,12 +2,30 @@
 
 package vulkan
 
-import "github.com/vktrain/vktrain/backend"
+import (
+	"github.com/vktrain/vktrain/backend"
+	"github.com/vktrain/vktrain/graph"
+)
 
 var _ backend.ArenaSharer = (*Backend)(nil)
 
-// SharesArena says that executables over a store share their arenas.
-func (*Backend) SharesArena() {}
+// SharedBytes is the size of arenas, of scratch memory and of tables, of which each executable has its own. What it can't tell is where places that lie far
+// apart split a table, which makes it some hundred bytes longer.
+func (b *Backend) SharedBytes(programs ...*graph.Program) int64 {
+	return b.sharedBytes(programs, b.choose, b.lower)
+}
+
+func (b *Backend) sharedBytes(programs []*graph.Program, choose func(*graph.Program) (*deviceCaps, error), lower lowerFunc) int64 {
+	arenas, scratches, tables := make([]int64, len(programs)), make([]int64, len(programs)), int64(0)
+	for i, p := range programs {
+		arenas[i] = int64(backend.Plan(b, p).ArenaBytes())
+		if caps, err := choose(p); err == nil { // else Compile tells
+			scratch, table := b.scratchBytes(p, caps, lower)
+			scratches[i], tables = scratch, tables+table
+		}
+	}
+	return backend.Turns(arenas) + backend.Turns(scratches) + tables
+}
 
 // sharedSpace is memory that the executables over a store take turns in: runs follow one another, each behind a barrier over all that was submitted
 // before, and leave nothing there that a later one reads.

@@ -46,3 +46,27 @@ func TestExecutablesShareAnArena(t *testing.T) {
 	require.NoError(t, third.Close())
 	require.Nil(t, s.(*Store).arena)
 }
+
+// What programs take together is known before: arenas and scratch memory, each in turns, and tables.
+func TestSharedBytesAreWhatIsHeld(t *testing.T) {
+	b := openTest(t, Options{tweak: asGPU})
+	program := func(rows, width int) *graph.Program { // a product over many rows has its parts in scratch memory, a sum in the arena
+		g := graph.NewBuilder()
+		x, y := g.Input("x", graph.F32, rows, width), g.Input("y", graph.F32, rows, width)
+		sum := g.Add(x, y, nil)
+		g.Output("z", g.MatMul(sum, y, nil, nil, graph.MatMulAttr{TransA: true}))
+		return g.Build("product")
+	}
+	tall, wide, small := program(8192, 24), program(2048, 80), program(64, 8)
+	require.Less(t, b.ScratchBytes(tall), b.ScratchBytes(wide))
+	require.Greater(t, graph.NewPlan(tall).ArenaBytes(), graph.NewPlan(wide).ArenaBytes())
+	for _, programs := range [][]*graph.Program{{tall, wide, small}, {small, wide, tall}, {wide, wide}, {tall, small, wide, tall}} {
+		s := newStore(t, b, tall)
+		held := int64(0)
+		for _, p := range programs {
+			e := compile(t, b, p, s)
+			held += e.DeviceBytes() - int64(e.inputs.size)
+		}
+		require.Equal(t, held, b.SharedBytes(programs...))
+	}
+}

@@ -88,16 +88,18 @@ func (b *Backend) ScratchBytes(p *graph.Program) int64 {
 	if err != nil {
 		return 0 // Compile tells
 	}
-	return b.scratchBytes(p, caps, b.lower)
+	scratch, tables := b.scratchBytes(p, caps, b.lower)
+	return scratch + tables
 }
 
-func (b *Backend) scratchBytes(p *graph.Program, caps *deviceCaps, lower lowerFunc) int64 {
+// scratchBytes is the scratch memory, which executables over a store share, and the tables, which they do not.
+func (b *Backend) scratchBytes(p *graph.Program, caps *deviceCaps, lower lowerFunc) (shared, tables int64) {
 	launches, err := lowerProgram(caps, p, lower, b.lookup)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	plan := backend.Plan(b, p)
-	return placeScratch(plan, launches, int64(b.memory.largest)).bytes + b.tableBytes(p, plan, launches)
+	return placeScratch(plan, launches, int64(b.memory.largest)).bytes, b.tableBytes(p, plan, launches)
 }
 
 func (e *Executable) build() error {

@@ -22,7 +22,7 @@ func smallHeap(bytes, free int64) func(*DeviceInfo) {
 	}
 }
 
-// A run that does not fit is refused before anything is allocated, evaluation and generation included, and one that fits is not.
+// A run that does not fit is refused before anything is allocated, diagnosed steps, evaluation and generation included, and one that fits is not.
 func TestARunThatDoesNotFitAllocatesNothing(t *testing.T) {
 	cfg, err := train.Load([]train.Assignment{
 		{Key: "model.preset", Value: "nano"}, {Key: "model.d_model", Value: "32"}, {Key: "model.n_heads", Value: "2"}, {Key: "model.n_kv_heads", Value: "2"},
@@ -38,7 +38,10 @@ func TestARunThatDoesNotFitAllocatesNothing(t *testing.T) {
 	require.NoError(t, err)
 	logits, err := train.LogitsProgram(cfg.Model.Config, train.ProgramOptions{Batch: 1})
 	require.NoError(t, err)
-	need := train.MemoryOn(b, append(programs, eval, logits)...)
+	o.Diagnostics = &train.Diagnostics{}
+	all, err := train.StepperPrograms(cfg.Model.Config, o, 2)
+	require.NoError(t, err)
+	need := train.MemoryOn(b, append(append(all, programs...), eval, logits)...) // and the kernels are tested, which takes memory for a while
 	total := need.Total()
 	for name, heap := range map[string]func(*DeviceInfo){
 		"one byte too few":                      smallHeap(total-1, total-1),

@@ -308,7 +308,12 @@ type forcedBackend struct {
 }
 
 func (f *forcedBackend) ScratchBytes(p *graph.Program) int64 {
-	return f.scratchBytes(p, f.capsNow(), f.own)
+	scratch, tables := f.scratchBytes(p, f.capsNow(), f.own)
+	return scratch + tables
+}
+
+func (f *forcedBackend) SharedBytes(programs ...*graph.Program) int64 {
+	return f.sharedBytes(programs, func(*graph.Program) (*deviceCaps, error) { return f.capsNow(), nil }, f.own)
 }
 
 func (f *forcedBackend) Compile(p *graph.Program, s backend.Store) (backend.Executable, error) {

@@ -102,6 +102,7 @@ type benchStepFlags struct {
 	recompute          []string
 	precision, masters []string
 	steps              int
+	diagnosticsEvery   int
 	trace              string // a file
 }
 
@@ -126,6 +127,7 @@ compared with the first: --placement pre,peri shows what Peri-LN costs.`,
 	c.Flags().StringSliceVar(&f.precision, "precision", nil, "of activations: `P`,... of auto, f32, bf16, f16; auto without it")
 	c.Flags().StringSliceVar(&f.masters, "masters", nil, "of the matrices that AdamW updates: `M`,... of f32, bf16; f32 without it")
 	c.Flags().IntVar(&f.steps, "steps", 7, "measure `N` steps")
+	c.Flags().IntVar(&f.diagnosticsEvery, "diagnostics-every", -1, "measure a diagnosed step beside each, as one in `N`; 0: none; -1: as training does by default")
 	c.Flags().StringVar(&f.trace, "trace", "", "write one more step, of one node after the other, to `FILE` for ui.perfetto.dev")
 	return c
 }
@@ -164,7 +166,7 @@ func (f *benchStepFlags) models(cfg train.Config) ([]bench.Model, error) {
 						if err := c.Validate(); err != nil {
 							return nil, err
 						}
-						all = append(all, bench.Model{Name: f.name(c), Config: c.Model.Config, Recompute: c.Recompute, Precision: d, Masters: m})
+						all = append(all, bench.Model{Name: f.name(c), Config: c.Model.Config, Recompute: c.Recompute, Precision: d, Masters: m, DiagnosticsEvery: c.DiagnosticsEvery})
 					}
 				}
 			}
@@ -180,6 +182,12 @@ func benchStep(ctx context.Context, out, progressOut io.Writer, f benchStepFlags
 	cfg, err := f.size.config()
 	if err != nil {
 		return err
+	}
+	if f.diagnosticsEvery < -1 {
+		return usagef("--diagnostics-every: %d is too small: use 0 for none, or -1 for the default", f.diagnosticsEvery)
+	}
+	if f.diagnosticsEvery >= 0 {
+		cfg.DiagnosticsEvery = f.diagnosticsEvery
 	}
 	models, err := f.models(cfg)
 	if err != nil {
@@ -265,6 +273,9 @@ func writeStep(w io.Writer, s bench.Step, compared bool) {
 		if s.CPURatio > 0 {
 			row(w, "", "%s of its seconds of the cores", between(s.CPURatio, s.CPULow, s.CPUHigh))
 		}
+	}
+	if d := s.Diagnosed; d != nil {
+		row(w, "diagnosed", "%.1f ms, %.3f of a plain step's time; one in %d is %.2f%% of training; %s more memory", d.Ms, d.Ratio, d.Every, 100*d.Share(), size(d.Bytes))
 	}
 	if s.PeakGFLOPs > 0 {
 		on := ""

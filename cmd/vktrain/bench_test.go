@@ -23,12 +23,19 @@ func TestBenchStep(t *testing.T) {
 		require.Contains(t, out, want)
 	}
 	require.NotContains(t, out, "ratio")
+	require.Regexp(t, `diagnosed  [0-9.]+ ms, [0-9.]+ of a plain step's time; one in 50 is -?[0-9.]+% of training; .*B more memory`, out)
+	status, out, errs = vktrain(append(args, "--diagnostics-every", "0")...)
+	require.Zero(t, status, errs)
+	require.NotContains(t, out, "diagnosed")
+	status, _, errs = vktrain(append(args, "--diagnostics-every", "-2")...)
+	require.Equal(t, 2, status)
+	require.Contains(t, errs, "--diagnostics-every: -2 is too small")
 
 	status, out, errs = vktrain(append(args, "--json")...)
 	require.Zero(t, status, errs)
 	var object map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &object))
-	for _, key := range []string{"tokens_per_s", "ms_per_step", "ms_min", "gflops", "peak_bytes", "device_bytes", "loss"} {
+	for _, key := range []string{"tokens_per_s", "ms_per_step", "ms_min", "gflops", "peak_bytes", "device_bytes", "loss", "diagnosed_ms", "diagnosed_ratio", "diagnosed_bytes", "diagnostics_every"} {
 		require.Greater(t, object[key], 0.0, key)
 	}
 	require.Equal(t, 2.0, object["threads"])
@@ -108,12 +115,17 @@ func TestPlan(t *testing.T) {
 		require.Contains(t, out, want)
 	}
 	require.NotContains(t, out, "ratio")
+	require.Regexp(t, `diagnosed  none, f32: one step in 50 has \d+ nodes and [0-9.]+ GFLOP, and takes .*B more memory\n`, out)
+	status, out, errs = vktrain("plan", "c.yaml", "--device", "cpu", "--batch", "2", "--set", "seq_len=32", "--set", "diagnostics_every=0")
+	require.Zero(t, status, errs)
+	require.NotContains(t, out, "diagnosed")
 
 	status, out, errs = vktrain("plan", "--preset", "bench-a", "--batch", "1", "--seq", "16", "--device", "cpu", "--measure", "--steps", "1", "--recompute", "none,block")
 	require.Zero(t, status, errs)
 	require.NotContains(t, out, "tokenizer")
 	require.Contains(t, out, "ratio")
 	require.Contains(t, errs, "measuring 1 step of 2 choices on cpu: ")
+	require.Regexp(t, `diagnosed  block, f32: .* more memory; [0-9.]+ of a plain micro-batch's time, -?[0-9.]+% of training\n`, out)
 	status, _, errs = vktrain("plan", "--preset", "bench-a", "--device", "cpu", "--nice", "--no-coopmat", "--max-submit-ms", "20", "--no-tune")
 	require.Zero(t, status, errs)
 	require.Empty(t, errs)

@@ -68,10 +68,11 @@ again in the backward pass. Settings are those of vktrain train. With --measure 
 // planRow is a choice of recomputation and precision.
 type planRow struct {
 	train.StepPlan
-	Total     int64   `json:"total_bytes"`
-	Fits      *bool   `json:"fits,omitempty"` // on the device; absent where its memory is unknown
-	MsPerStep float64 `json:"ms_per_step,omitempty"`
-	Ratio     float64 `json:"ratio,omitempty"` // of the time to the first row's
+	Total          int64   `json:"total_bytes"`
+	Fits           *bool   `json:"fits,omitempty"` // on the device; absent where its memory is unknown
+	MsPerStep      float64 `json:"ms_per_step,omitempty"`
+	Ratio          float64 `json:"ratio,omitempty"`           // of the time to the first row's
+	DiagnosedRatio float64 `json:"diagnosed_ratio,omitempty"` // of a diagnosed step's time to a plain one's
 }
 
 // planJSON is what --json prints.
@@ -189,6 +190,7 @@ func measurePlan(ctx context.Context, dev backend.Backend, cfg train.Config, p *
 	for _, r := range p.Rows {
 		models = append(models, bench.Model{
 			Name: string(r.Recompute), Config: cfg.Model.Config, Recompute: r.Recompute, Precision: r.Precision, Masters: cfg.Masters,
+			DiagnosticsEvery: cfg.DiagnosticsEvery,
 		})
 	}
 	results, err := measureSteps(ctx, dev, models, bench.StepOptions{Batch: cfg.Batch, SeqLen: cfg.SeqLen, Steps: steps}, progressOut)
@@ -200,6 +202,9 @@ func measurePlan(ctx context.Context, dev backend.Backend, cfg train.Config, p *
 	}
 	for i, r := range results {
 		p.Rows[i].MsPerStep, p.Rows[i].Ratio = r.MsPerStep, r.Ratio
+		if r.Diagnosed != nil {
+			p.Rows[i].DiagnosedRatio = r.Diagnosed.Ratio
+		}
 	}
 	return nil
 }
@@ -237,6 +242,24 @@ func writePlan(w io.Writer, p planJSON, upTo bool) {
 		t.add(cells...)
 	}
 	t.write(w)
+	writeDiagnosed(w, p)
+}
+
+// writeDiagnosed says what diagnosed steps need beside the others. Of several micro-batches one is diagnosed.
+func writeDiagnosed(w io.Writer, p planJSON) {
+	if p.Rows[0].Diagnosed == nil {
+		return
+	}
+	fmt.Fprintln(w)
+	for _, r := range p.Rows {
+		d, cost := r.Diagnosed, ""
+		if r.DiagnosedRatio > 0 {
+			share := bench.Diagnosed{Every: d.Every * p.Accumulation, Ratio: r.DiagnosedRatio}.Share()
+			cost = fmt.Sprintf("; %.3f of a plain micro-batch's time, %.2f%% of training", r.DiagnosedRatio, 100*share)
+		}
+		row(w, "diagnosed", "%s, %s: one step in %d has %d nodes and %.4g GFLOP, and takes %s more memory%s", r.Recompute, r.Precision, d.Every, d.Nodes,
+			float64(d.FLOPs)/1e9, size(d.Bytes), cost)
+	}
 }
 
 // moments is how much AdamW's moments are, and where, if that is not the device.
