@@ -120,7 +120,7 @@ func (l *layout) draw(c draw.Canvas) {
 		bar.Max.Y, bar.Min.Y = first.Max.Y, min(first.Min.Y, first.Max.Y-leastBar)
 		h := heat{scale: l.Scale, over: l.scale}
 		h.bar().Draw(draw.Crop(bar, labelRoom, 0, 0, 0))
-		upright(bar, l.Scale.Label, vg.Point{X: bar.Min.X + labelRoom - 8, Y: bar.Center().Y}, bar.Max.Y-bar.Min.Y+20)
+		upright(bar, l.Scale.Label, vg.Point{X: bar.Min.X + 5, Y: bar.Center().Y}, bar.Max.Y-bar.Min.Y+20)
 	}
 	l.drawLegend(draw.Crop(c, gap, -gap, gap/2, 0))
 }

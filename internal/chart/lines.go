@@ -69,10 +69,17 @@ func (l lines) Plot(c draw.Canvas, plt *plot.Plot) {
 			c.StrokeLine2(levelStyle, c.Min.X, toY(v.At), c.Max.X, toY(v.At))
 		}
 	}
-	for _, line := range l.p.Lines {
-		l.curve(c, line, toX, toY)
+	for i, line := range l.p.Lines {
+		style := line.Style.line()
+		if !line.Style.Thin { // a line beneath is wider, so that it is seen where two are the same
+			style.Width += mostWider * vg.Length(len(l.p.Lines)-1-i) / vg.Length(max(1, len(l.p.Lines)-1))
+		}
+		l.curve(c, line, style, toX, toY)
 	}
 }
+
+// mostWider is how much wider the first line of a panel is than the last.
+const mostWider = vg.Length(0.8)
 
 // grid draws lines at the ticks that have labels, and a frame.
 func grid(c draw.Canvas, plt *plot.Plot) {
@@ -140,8 +147,7 @@ func (l lines) band(c draw.Canvas, line Line, toX, toY func(float64) vg.Length) 
 	}
 }
 
-func (l lines) curve(c draw.Canvas, line Line, toX, toY func(float64) vg.Length) {
-	style := line.Style.line()
+func (l lines) curve(c draw.Canvas, line Line, style draw.LineStyle, toX, toY func(float64) vg.Length) {
 	dot := draw.GlyphStyle{Color: style.Color, Radius: 1.2 + style.Width/2, Shape: draw.CircleGlyph{}}
 	pieces := l.pieces(line)
 	var last *vg.Point
