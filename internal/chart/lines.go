@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -69,10 +70,16 @@ func (l lines) Plot(c draw.Canvas, plt *plot.Plot) {
 			c.StrokeLine2(levelStyle, c.Min.X, toY(v.At), c.Max.X, toY(v.At))
 		}
 	}
+	var broad []int // the lines that may hide others
+	for i, line := range l.p.Lines {
+		if !line.Style.Thin && len(line.X) > 1 {
+			broad = append(broad, i)
+		}
+	}
 	for i, line := range l.p.Lines {
 		style := line.Style.line()
-		if !line.Style.Thin { // a line beneath is wider, so that it is seen where two are the same
-			style.Width += mostWider * vg.Length(len(l.p.Lines)-1-i) / vg.Length(max(1, len(l.p.Lines)-1))
+		if k := slices.Index(broad, i); k >= 0 { // a line beneath is wider, so that it is seen where two are the same
+			style.Width += mostWider * vg.Length(len(broad)-1-k) / vg.Length(max(1, len(broad)-1))
 		}
 		l.curve(c, line, style, toX, toY)
 	}
