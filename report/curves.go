@@ -169,6 +169,26 @@ func (k pick) of(r *Run) *train.Metrics {
 	return &all[len(all)-1]
 }
 
+// differentPicks are those of the picks that choose another step than the ones before, in some run.
+func differentPicks(all []*variant, picks ...pick) (list []pick) {
+	same := func(a, b pick) bool {
+		for _, v := range all {
+			for _, r := range v.runs {
+				if x := a.of(r); x != nil && x.Step != b.of(r).Step {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	for _, k := range picks {
+		if !slices.ContainsFunc(list, func(before pick) bool { return same(before, k) }) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
 // title says which step it is; runs may differ in it.
 func (k pick) title(all []*variant) string {
 	steps := map[int]bool{}

@@ -128,7 +128,7 @@ func varianceDepthFigure(all groups) figure {
 	f := figure{name: "variance-depth", title: "Variance of the residual stream over depth",
 		text: "Over the channels of a token, averaged over tokens: at 0 after the embedding, at each half after attention, at each whole number after the layer."}
 	axis := chart.Axis{Label: "depth (layers)", Key: "depth", Whole: true}
-	for _, k := range []pick{pickFirst, pickMiddle, pickLast} {
+	for _, k := range differentPicks(all.all(), pickFirst, pickMiddle, pickLast) {
 		f.add(all, k.title(all.all()), axis, varianceAxis, 1, func(r *Run) (p points) {
 			m := k.of(r)
 			if m == nil {
@@ -188,7 +188,7 @@ func angleFigure(all groups) figure {
 	f := figure{name: "angle", title: "How much a layer turns its input",
 		text: "Angular distance arccos(cos(x, x')) / π between a layer's input and its output, mean over tokens: 0 is the same direction, 0.5 a right angle. A layer near 0 is redundant (Gromov et al. 2024)."}
 	axis := chart.Axis{Label: "angular distance (π rad)", Key: "angle"}
-	for _, k := range []pick{pickFirst, pickLast} {
+	for _, k := range differentPicks(all.all(), pickFirst, pickLast) {
 		f.add(all, k.title(all.all()), layerAxis, axis, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return number(l.Angle) }))
 	}
 	f.chart.SameY = true

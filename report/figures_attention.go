@@ -68,7 +68,7 @@ func anyPositive(lines []chart.Line) bool {
 
 func activationDepthFigure(all groups) figure {
 	f := figure{name: "activations-depth", title: "Largest activation over depth", text: "The largest magnitude in the residual stream after each layer."}
-	for _, k := range []pick{pickFirst, pickLast} {
+	for _, k := range differentPicks(all.all(), pickFirst, pickLast) {
 		f.add(all, k.title(all.all()), layerAxis, magnitudeAxis, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return top(l.MLP.Stream) }), float16Limit)
 	}
 	f.chart.SameY = true

@@ -22,7 +22,7 @@ func gradHeatFigure(all groups) figure {
 
 func gradDepthFigure(all groups) figure {
 	f := figure{name: "grad-depth", title: "Gradient norm over depth", text: "How even the gradient is over the layers (Kim et al. 2025, figure 5). Over all parameters of the layer, before clipping."}
-	for _, k := range []pick{pickFirst, pickMiddle, pickLast} {
+	for _, k := range differentPicks(all.all(), pickFirst, pickMiddle, pickLast) {
 		f.add(all, k.title(all.all()), layerAxis, gradAxis, 1, byLayer(k, func(l *train.LayerDiagnosis) (float64, bool) { return number(l.GradNorm) }))
 	}
 	f.chart.SameY = true
