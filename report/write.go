@@ -238,6 +238,21 @@ func inline(svg []byte, title string) template.HTML {
 		template.HTMLEscapeString(title), s[end+1:]))
 }
 
+// whose tells of which variants runs are in a state, and how many of how many.
+func whose(all []*variant, s state) string {
+	const most = 6
+	var parts []string
+	for _, v := range all {
+		if n := len(v.in(s)); n > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d of %d", v.name, n, len(v.runs)))
+		}
+	}
+	if n := len(parts); n > most {
+		parts = append(parts[:most], fmt.Sprintf("and of %d more variants", n-most))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // warnings are what a reader has to know before the figures.
 func warnings(all []*variant) []string {
 	var diverged, unfinished, runs int
@@ -253,10 +268,10 @@ func warnings(all []*variant) []string {
 	}
 	var list []string
 	if diverged > 0 {
-		list = append(list, fmt.Sprintf("%d of %d runs diverged. They are in no mean; each has a line of its own, with a cross at its end.", diverged, runs))
+		list = append(list, fmt.Sprintf("%d of %d runs diverged (%s). They are in no mean; each has a line of its own, with a cross at its end.", diverged, runs, whose(all, stateDiverged)))
 	}
 	if unfinished > 0 {
-		list = append(list, fmt.Sprintf("%d of %d runs have not done their last step. They are in no mean; each has a line of its own, with a ring at its end.", unfinished, runs))
+		list = append(list, fmt.Sprintf("%d of %d runs have not done their last step (%s). They are in no mean; each has a line of its own, with a ring at its end.", unfinished, runs, whose(all, stateUnfinished)))
 	}
 	if single && runs > 1 {
 		list = append(list, "There is one seed of each variant: nothing here says whether a difference is larger than that between two seeds.")

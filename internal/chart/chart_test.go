@@ -186,23 +186,56 @@ func TestCells(t *testing.T) {
 	require.Equal(t, []int{-1, 0, 0, 1, 1, 1, 2, 2, -1, -1, -1}, cells(e, span{-1, 10}, 11))
 }
 
-// Legend entries keep off each other, and inside of the figure.
+// Legend entries keep off each other and off the heading, and inside of the figure.
 func TestLegendEntriesDoNotOverlap(t *testing.T) {
-	for _, n := range []int{1, 3, 9, 40} {
-		var all []entry
-		for i := range n {
-			all = append(all, entry{words: strings.Repeat("name ", i%7+1)})
-		}
-		room := width - 2*gap
-		height := place(all, room)
-		style := textStyle(textSize, false)
-		for i, a := range all {
-			right := a.x + thumbWidth + thumbGap + style.Width(a.words)
-			require.LessOrEqual(t, right, room)
-			require.LessOrEqual(t, a.y+entryHeight, height)
-			for _, b := range all[i+1:] {
-				require.True(t, a.y != b.y || b.x >= right || a.x >= b.x+thumbWidth+thumbGap+style.Width(b.words), "%q and %q", a.words, b.words)
+	for _, heading := range []string{"", "placement:"} {
+		for _, n := range []int{1, 3, 9, 40} {
+			var all []entry
+			if heading != "" {
+				all = append(all, entry{words: heading, bold: true})
+			}
+			for i := range n {
+				all = append(all, entry{words: strings.Repeat("name ", i%7+1)})
+			}
+			room := width - 2*gap
+			height := place(all, room)
+			for i, a := range all {
+				right := a.x + a.width()
+				require.LessOrEqual(t, right, room)
+				require.LessOrEqual(t, a.y+entryHeight, height)
+				for _, b := range all[i+1:] {
+					require.True(t, a.y != b.y || b.x >= right || a.x >= b.x+b.width(), "%q and %q", a.words, b.words)
+				}
+				if i > 0 && heading != "" {
+					require.GreaterOrEqual(t, a.x, all[0].width(), "the heading has its column to itself")
+				}
 			}
 		}
 	}
+}
+
+// Ordered looks go from dark to light, and neighbours differ in their dashes too.
+func TestOrderedStyles(t *testing.T) {
+	light := func(s Style) int { return 2*int(s.Color.R) + 7*int(s.Color.G) + int(s.Color.B) }
+	for n := 2; n <= 12; n++ {
+		for i := 1; i < n; i++ {
+			require.Greater(t, light(OrderedStyle(i, n)), light(OrderedStyle(i-1, n)), "%d of %d", i, n)
+			require.NotEqual(t, OrderedStyle(i, n).Dash, OrderedStyle(i-1, n).Dash)
+		}
+	}
+	require.Equal(t, ordered[0], OrderedStyle(0, 1).Color)
+}
+
+// Panels of one range have one axis, whatever lies in them; a label that all have is written once a column and once a row.
+func TestPanelsShareRangesAndLabels(t *testing.T) {
+	panel := func(title string, top float64, y Axis) Panel {
+		return Panel{Title: title, X: step, Y: y, Range: "same", Lines: []Line{{Name: "l", X: []float64{1, 2}, Y: []float64{1, top}}}}
+	}
+	f := Figure{Columns: 2, Panels: []Panel{panel("a", 2, loss), panel("b", 50, loss), panel("c", 3, loss), panel("d", 4, loss)}}
+	svg := drawn(t, f)
+	require.Equal(t, 2, strings.Count(svg, ">"+loss.Label+"<"), "a row each")
+	require.Equal(t, 2, strings.Count(svg, ">"+step.Label+"<"), "a column each")
+	require.Equal(t, 4, strings.Count(svg, ">40<"), "each panel reaches to 50")
+	f.Panels[3].Y, f.Panels[3].Range = grad, ""
+	require.Equal(t, 3, strings.Count(drawn(t, f), ">"+loss.Label+"<"), "labels that differ are at each panel")
 }
