@@ -32,6 +32,5 @@ var PaperCaveats = []string{
 		"So may whether a difference is large against the spread over the seeds.",
 	"May not be compared: a loss of ours with one of theirs. Theirs are of models with 0.4 to 3.2 billion parameters after 30.2 billion tokens, measured on C4. A loss per token depends on the text and on the tokenizer, " +
 		"and how far placements lie apart depends on the size, the steps and the learning rate. The same order here says that the effect is there at this size, another order that it is not seen here; neither says that the paper is right or wrong.",
-	"Ours have no accuracies (–): models so small are not put to these tasks.",
 	"Their losses and accuracies are means of five seeds with a spread whose divisor they do not state; ours have the sample standard deviation (divisor n - 1) over the seeds that did not diverge.",
 }
