@@ -100,11 +100,11 @@ func Execute(ctx context.Context, m *Matrix, o Options) (*Results, error) {
 	if err := e.incomplete(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.takeTurns(ctx); err != nil {
+	results := m.Summarize(e.results)
+	if err := results.Write(o.Out); err != nil {
 		return nil, err
 	}
-	results := m.Summarize(e.results)
-	return results, results.Write(o.Out)
+	return results, e.takeTurns(ctx) // last: what was trained is on the disk, whatever becomes of them
 }
 
 // State is where a run stands.
