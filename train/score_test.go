@@ -204,8 +204,13 @@ func TestARunIsScoredAfterItsLastStep(t *testing.T) {
 	tr, err := New(context.Background(), cfg, dev)
 	require.NoError(t, err)
 	var lines []Metrics
-	r, err := tr.Run(context.Background(), Hooks{Step: func(m Metrics) error { lines = append(lines, m); return nil }})
+	dir, scored := t.TempDir(), 0
+	r, err := tr.Run(context.Background(), Hooks{
+		Step:  func(m Metrics) error { lines = append(lines, m); return nil },
+		Score: func() error { scored++; return tr.Save(dir) }, // so that a run that is killed while it is scored has its model
+	})
 	require.NoError(t, err)
+	require.Equal(t, 1, scored)
 	for _, m := range lines[:5] {
 		require.Nil(t, m.Tasks)
 	}
@@ -217,10 +222,9 @@ func TestARunIsScoredAfterItsLastStep(t *testing.T) {
 	require.Equal(t, 0.5, got.Chance)
 
 	// by the checkpoint that it leaves, with other batches
-	dir := t.TempDir()
-	require.NoError(t, tr.Save(dir))
 	c, err := OpenCheckpoint(context.Background(), dir, dev)
 	require.NoError(t, err)
+	require.Equal(t, 6, c.Info.Step)
 	list, err := tasks.Load([]string{path}, 3)
 	require.NoError(t, err)
 	told := ""

@@ -99,6 +99,11 @@ func (r *run) evaluate(ctx context.Context, m *Metrics) error {
 	}
 	r.result.ValLoss = val
 	if m.Step == r.cfg.Steps && len(r.tasks) > 0 && isFinite(val) {
+		if r.hooks.Score != nil {
+			if err := r.hooks.Score(); err != nil {
+				return err
+			}
+		}
 		began := time.Now()
 		m.Tasks, err = r.Score(ctx)
 		m.Scoring = time.Since(began).Seconds()

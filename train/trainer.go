@@ -227,6 +227,7 @@ func (t *Trainer) Dataset() *Dataset { return t.data }
 type Hooks struct {
 	Step   func(Metrics) error               // after each step, one step late unless it was evaluated
 	Sample func(step int, text string) error // with a text that the model wrote
+	Score  func() error                      // before tasks are scored, which may take long: the model is that of the last step, and may be saved
 
 	// Control is asked before each step whether the run is to wait, or to do something.
 	Control *Control

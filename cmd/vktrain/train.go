@@ -243,6 +243,7 @@ func shorten(s string, n int) string {
 
 func runSteps(ctx context.Context, out io.Writer, bar *progress, t *train.Trainer, folder *train.Folder, view *runWindow) error {
 	stop := context.AfterFunc(ctx, func() { bar.say("stopping; once more to kill") })
+	saved := false
 	result, err := t.Run(ctx, train.Hooks{
 		Step: func(m train.Metrics) error {
 			bar.step(m)
@@ -253,11 +254,15 @@ func runSteps(ctx context.Context, out io.Writer, bar *progress, t *train.Traine
 			bar.say("sample at step %d: %s", step, shorten(strings.Join(strings.Fields(text), " "), 200))
 			return nil
 		},
+		Score: func() error {
+			saved = true
+			return t.Save(folder.Dir)
+		},
 		Control: view.control(),
 	})
 	stop()
 	bar.end()
-	if err == nil && result.Steps > 0 {
+	if err == nil && result.Steps > 0 && !saved {
 		if err := t.Save(folder.Dir); err != nil {
 			return err
 		}
