@@ -87,6 +87,19 @@ func (e *Experiment) axisNames() []string {
 	return names
 }
 
+// AxisThatSets names the axis that sets a key in each of its variants, so that what Base has for it never counts; empty if there is none.
+func (e *Experiment) AxisThatSets(key string) string {
+	sets := func(v Variant) bool {
+		return slices.ContainsFunc(v.Set, func(a train.Assignment) bool { return a.Key == key })
+	}
+	for _, a := range e.Axes {
+		if !slices.ContainsFunc(a.Variants, func(v Variant) bool { return !sets(v) }) {
+			return a.Name
+		}
+	}
+	return ""
+}
+
 // CountSeeds are 1 to n.
 func CountSeeds(n int) []uint64 {
 	seeds := make([]uint64, n)
@@ -165,6 +178,8 @@ func (e *Experiment) check() error {
 	switch {
 	case strings.TrimSpace(e.Name) == "":
 		return badf("", "name: it is empty: give the experiment a name")
+	case strings.ContainsAny(e.Name, `/\`) || e.Name == "." || e.Name == "..":
+		return badf("", `name: %q is no name for a folder: leave / and \ out`, e.Name)
 	case len(e.Seeds) == 0:
 		return badf("", "seeds: there is none: give a count such as 3, or a list")
 	}
@@ -186,7 +201,10 @@ func (e *Experiment) check() error {
 			}
 		}
 	}
-	for _, name := range e.Metrics {
+	for i, name := range e.Metrics {
+		if slices.Contains(e.Metrics[:i], name) {
+			return badf("", "metrics: %s is there twice", name)
+		}
 		if _, err := MetricNamed(name); err != nil {
 			return badf("", "metrics: %v", err)
 		}

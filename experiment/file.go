@@ -13,8 +13,8 @@ import (
 	"github.com/vktrain/vktrain/train"
 )
 
-// maxSeeds bounds seeds that are given as a count.
-const maxSeeds = 1000
+// MaxSeeds bounds seeds that are given as a count.
+const MaxSeeds = 1000
 
 // maxTurns bounds cost.
 const maxTurns = 10_000
@@ -254,8 +254,8 @@ func (f *file) seeds(n ast.Node) error {
 		seeds = append(seeds, s)
 	}
 	if _, isList := n.(*ast.SequenceNode); !isList {
-		if seeds[0] < 1 || seeds[0] > maxSeeds {
-			return badf(f.at(n), "seeds: a count of %d is not possible: use 1 to %d, or a list such as [%d]", seeds[0], maxSeeds, min(seeds[0], math.MaxInt32))
+		if seeds[0] < 1 || seeds[0] > MaxSeeds {
+			return badf(f.at(n), "seeds: a count of %d is not possible: use 1 to %d, or a list such as [%d]", seeds[0], MaxSeeds, min(seeds[0], math.MaxInt32))
 		}
 		seeds = CountSeeds(int(seeds[0]))
 	}

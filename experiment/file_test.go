@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vktrain/vktrain/train"
 )
 
 const whole = `
@@ -114,6 +116,10 @@ func TestErrorsNameTheKeyAndTheLine(t *testing.T) {
 		{"name: n\nrepeats: 3", `x.yaml:2: unknown key "repeats": there are name, question, base, axes, only, exclude, seeds, diverged, paired_with, metrics, checkpoints, cost`},
 		{"seeds: three", `x.yaml:1: seeds: "three" is no whole number from 0`},
 		{"seeds: 0", "x.yaml:1: seeds: a count of 0 is not possible: use 1 to 1000, or a list such as [0]"},
+		{"name: a/b", `name: "a/b" is no name for a folder: leave / and \ out`},
+		{"name: ..", `name: ".." is no name for a folder: leave / and \ out`},
+		{"metrics: [val_loss, spikes, val_loss]", "metrics: val_loss is there twice"},
+		{"axes: {lr: [1e-3, 1e-2]}\nexclude: {lr: 1e-3}\npaired_with: {lr: 1e-3}", "paired_with: only and exclude leave none of the combinations that it names: keep one, or leave paired_with out"},
 		{"seeds: []", "x.yaml:1: seeds is an empty list: give at least one value"},
 		{"seeds: [1, 1]", "seeds: 1 is there twice"},
 		{"diverged: never", `x.yaml:1: diverged: "never" is no criterion: use above_initial, non_finite, or a loss such as 5`},
@@ -146,6 +152,14 @@ func TestErrorsNameTheKeyAndTheLine(t *testing.T) {
 		}
 		require.EqualError(t, err, x.want, x.text)
 	}
-	_, err := Parse("x.yaml", []byte("seeds: 1\nseeds: 2"))
+	e, err := Parse("x.yaml", []byte("base: {steps: 3}"))
+	require.NoError(t, err)
+	e.Base = append(e.Base, train.Assignment{Key: "steps", Value: "many"})
+	_, err = e.Matrix()
+	require.EqualError(t, err, `steps: "many" is no whole number`) // not the file's line, which is right
+	e.Base, e.Seeds = nil, CountSeeds(maxRuns+1)
+	_, err = e.Matrix()
+	require.EqualError(t, err, "axes: there are over 10000 runs: take fewer variants or seeds")
+	_, err = Parse("x.yaml", []byte("seeds: 1\nseeds: 2"))
 	require.ErrorContains(t, err, "x.yaml: not YAML: ")
 }

@@ -46,11 +46,8 @@ func (e *Experiment) Matrix() (*Matrix, error) {
 		return nil, err
 	}
 	m := &Matrix{Experiment: e}
-	n := len(e.Seeds)
-	for _, a := range e.Axes {
-		if n *= len(a.Variants); n > maxRuns {
-			return nil, badf("", "axes: there are over %d runs: take fewer variants or seeds", maxRuns)
-		}
+	if err := e.checkSize(); err != nil {
+		return nil, err
 	}
 	if err := e.checkSettings(); err != nil {
 		return nil, err
@@ -72,7 +69,9 @@ func (e *Experiment) Matrix() (*Matrix, error) {
 	if err := errors.Join(m.checkDistinct(), m.checkTasks()); err != nil {
 		return nil, err
 	}
-	m.pair()
+	if err := m.pair(); err != nil {
+		return nil, err
+	}
 	for _, seed := range e.Seeds {
 		for i, c := range m.Combinations {
 			r := Run{ID: c.ID + separator + "s" + strconv.FormatUint(seed, 10), Combination: i, Seed: seed, Config: c.Config}
@@ -81,6 +80,21 @@ func (e *Experiment) Matrix() (*Matrix, error) {
 		}
 	}
 	return m, nil
+}
+
+// checkSize refuses more runs than anybody waits for, before they are made.
+func (e *Experiment) checkSize() error {
+	n := len(e.Seeds)
+	for _, a := range e.Axes {
+		if n > maxRuns {
+			break
+		}
+		n *= len(a.Variants)
+	}
+	if n > maxRuns {
+		return badf("", "axes: there are over %d runs: take fewer variants or seeds", maxRuns)
+	}
+	return nil
 }
 
 // choices gives each set of one variant an axis, the last axis changing the fastest.
@@ -142,9 +156,13 @@ func (e *Experiment) config(choice []int) (train.Config, error) {
 // located puts before an error that begins with a key where that was set.
 func located(all []train.Assignment, err error) error {
 	for _, a := range slices.Backward(all) {
-		if a.From != "" && strings.HasPrefix(err.Error(), a.Key+": ") {
-			return fmt.Errorf("%s: %w", a.From, err)
+		if !strings.HasPrefix(err.Error(), a.Key+": ") {
+			continue
 		}
+		if a.From == "" { // --set: no line of the file is to blame
+			return err
+		}
+		return fmt.Errorf("%s: %w", a.From, err)
 	}
 	return err
 }
@@ -220,8 +238,9 @@ func (m *Matrix) checkTasks() error {
 	return nil
 }
 
-// pair finds the combination that each is compared with.
-func (m *Matrix) pair() {
+// pair finds the combination that each is compared with. What paired_with names has to be there for one at least.
+func (m *Matrix) pair() error {
+	found := len(m.PairedWith) == 0
 	with := m.PairedWith
 	if len(with) == 0 && len(m.Axes) > 0 {
 		with = map[string]string{m.Axes[0].Name: m.Axes[0].Variants[0].Name}
@@ -232,10 +251,15 @@ func (m *Matrix) pair() {
 			j, _ := m.axis(axis)
 			base[j], _ = m.Axes[j].variant(name)
 		}
-		if j := m.find(base); j != i {
+		j := m.find(base)
+		if found = found || j >= 0; j != i {
 			m.Combinations[i].Baseline = j
 		}
 	}
+	if !found {
+		return badf("", "paired_with: only and exclude leave none of the combinations that it names: keep one, or leave paired_with out")
+	}
+	return nil
 }
 
 // find gives the combination of some variants, or -1.

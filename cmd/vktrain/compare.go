@@ -105,10 +105,13 @@ func (f *compareFlags) run(ctx context.Context, e *experiment.Experiment, out, p
 		if err != nil {
 			return usagef("--set: %v", err)
 		}
+		if axis := e.AxisThatSets(a.Key); axis != "" {
+			return usagef("--set: %s is what axis %s sets in each of its variants, so that --set would change nothing: change the axis in the file", a.Key, axis)
+		}
 		e.Base = append(e.Base, a)
 	}
-	if f.seeds < 0 {
-		return usagef("--seeds: %d is not possible: use at least 1", f.seeds)
+	if f.seeds < 0 || f.seeds > experiment.MaxSeeds {
+		return usagef("--seeds: %d is not possible: use 1 to %d, or 0 for the file's", f.seeds, experiment.MaxSeeds)
 	}
 	if f.seeds > 0 {
 		e.Seeds = experiment.CountSeeds(f.seeds)

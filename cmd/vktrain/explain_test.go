@@ -40,4 +40,7 @@ func TestExplain(t *testing.T) {
 		require.Equal(t, 2, status)
 		require.Contains(t, stderr, flag+": "+bad+" is not possible")
 	}
+	status, _, stderr = vktrain("explain", "--gain", "1e300")
+	require.Equal(t, 2, status)
+	require.Equal(t, "vktrain: --gain: 1e+300 takes the variance of pre beyond any number in 24 layers: use a smaller gain or fewer layers\n", stderr)
 }
