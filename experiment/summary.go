@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// resultsFormat is the version of Results.
-const resultsFormat = 1
+// ResultsFormat is the version of Results.
+const ResultsFormat = 1
 
 // Results is what an experiment came to, as results.json holds it. It follows from the runs' results and the experiment alone. Figures are by the
 // name of their metric ([Metrics]); those of a later version or of another program are treated alike.
@@ -75,7 +75,7 @@ type RunSummary struct {
 // Summarize makes the results of the runs, which are in the matrix' order.
 func (m *Matrix) Summarize(runs []*RunResult) *Results {
 	r := &Results{
-		Format: resultsFormat, Name: m.Name, Question: m.Question, Axes: []AxisSummary{}, Seeds: m.Seeds, Diverged: m.Diverged.String(), Criterion: m.Diverged.Sentence(),
+		Format: ResultsFormat, Name: m.Name, Question: m.Question, Axes: []AxisSummary{}, Seeds: m.Seeds, Diverged: m.Diverged.String(), Criterion: m.Diverged.Sentence(),
 		PairedWith: m.pairedWith(), Combinations: []Summary{}, Differences: []Difference{}, Notes: []string{},
 	}
 	for _, a := range m.Axes {

@@ -29,6 +29,9 @@ func readResults(dir string) (*experiment.Results, error) {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return nil, fmt.Errorf("%s holds no results: %w: run vktrain compare again, which writes it anew", path, err)
 	}
+	if r.Format > experiment.ResultsFormat {
+		return nil, fmt.Errorf("%s has format %d, and this program reads up to %d: use the vktrain that wrote it, or run vktrain compare again", path, r.Format, experiment.ResultsFormat)
+	}
 	return &r, nil
 }
 

@@ -50,6 +50,16 @@ func TestReportOfAnExperiment(t *testing.T) {
 	require.Equal(t, "rms_lr=0.1", r.Runs[0].Variant)
 	require.Equal(t, []string{"", "rms, diverged", "0.1", "2"}, readCSV(t, dir, "lr-sweep")[4])
 
+	_, err = Read(dir, filepath.Join(dir, experiment.RunsFolder, results.Runs[0].ID))
+	require.ErrorContains(t, err, "is there twice: give each folder once")
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, experiment.RunsFolder, results.Runs[0].ID)))
+	r, err = Read(dir)
+	require.NoError(t, err)
+	require.Contains(t, r.Notes[0], "Only 2 of the 3 runs that results.json in ")
+	results.Format = experiment.ResultsFormat + 1
+	require.NoError(t, results.Write(dir))
+	_, err = Read(dir)
+	require.ErrorContains(t, err, "has format 2, and this program reads up to 1")
 	write(t, dir, experiment.ResultsFile, "{")
 	_, err = Read(dir)
 	require.ErrorContains(t, err, "run vktrain compare again")

@@ -39,9 +39,13 @@ var ErrNoRun = errors.New("there is no run")
 func Read(folders ...string) (Report, error) {
 	var r Report
 	var names []string
+	seen := map[string]bool{}
 	for _, dir := range folders {
 		runs, err := ReadRuns(dir)
 		if err != nil {
+			return Report{}, err
+		}
+		if err := once(runs, seen); err != nil {
 			return Report{}, err
 		}
 		results, err := readResults(dir)
@@ -50,7 +54,11 @@ func Read(folders ...string) (Report, error) {
 		}
 		if results != nil {
 			var others int
-			if runs, others = apply(results, runs); others > 0 {
+			if runs, others = apply(results, runs); len(runs) < len(results.Runs) {
+				r.Notes = append(r.Notes, fmt.Sprintf("Only %d of the %d runs that %s in %s tells of have a %s: its table is of all of them, and the figures are of those.",
+					len(runs), len(results.Runs), experiment.ResultsFile, dir, train.MetricsFile))
+			}
+			if others > 0 {
 				r.Notes = append(r.Notes, fmt.Sprintf("Left out, for %s does not tell of them: %d of the runs in %s.", experiment.ResultsFile, others, dir))
 			}
 			if len(folders) == 1 {
@@ -76,6 +84,24 @@ func Read(folders ...string) (Report, error) {
 		r.Title = r.Results.Name
 	}
 	return r, nil
+}
+
+// once refuses runs that are there already, which would count as runs of their own in means and deviations.
+func once(runs []Run, seen map[string]bool) error {
+	for _, run := range runs {
+		dir, err := filepath.EvalSymlinks(run.Dir)
+		if err == nil {
+			dir, err = filepath.Abs(dir)
+		}
+		if err != nil {
+			return err
+		}
+		if seen[dir] {
+			return fmt.Errorf("%s is there twice: give each folder once", run.Dir)
+		}
+		seen[dir] = true
+	}
+	return nil
 }
 
 // ReadRuns reads the run that a folder holds, or those in folders below it: an experiment's, or any collection.
@@ -120,7 +146,7 @@ func readRun(dir string) (Run, error) {
 		r.Notes = append(r.Notes, "the last line of "+train.MetricsFile+" is not whole, and is left out")
 	}
 	if r.Lines, err = train.ReadMetrics(bytes.NewReader(whole)); err != nil {
-		return r, fmt.Errorf("%s: %w", path, err)
+		return r, fmt.Errorf("%s: %w: remove the run's folder, or train it again", path, err)
 	}
 	if !slices.IsSortedFunc(r.Lines, func(a, b train.Metrics) int { return a.Step - b.Step }) {
 		return r, fmt.Errorf("%s: its steps are not in order: it is of two runs, or no run's", path)

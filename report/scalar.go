@@ -60,7 +60,7 @@ func ScalarModel(depth int, gain float64) ([]ScalarCurve, error) {
 			c.Variance = append(c.Variance, v)
 		}
 		if math.IsInf(v, 0) {
-			return nil, fmt.Errorf("gain: %g takes the variance of %s beyond any number in %d layers: use a smaller gain or fewer layers", gain, r.placement, depth)
+			return nil, fmt.Errorf("gain: %g takes the variance of %s beyond any number in %d layers: use fewer layers or a smaller gain", gain, r.placement, depth)
 		}
 		c.Amplitude = c.Derivative / math.Sqrt(v)
 		curves = append(curves, c)

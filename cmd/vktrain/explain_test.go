@@ -42,5 +42,5 @@ func TestExplain(t *testing.T) {
 	}
 	status, _, stderr = vktrain("explain", "--gain", "1e300")
 	require.Equal(t, 2, status)
-	require.Equal(t, "vktrain: --gain: 1e+300 takes the variance of pre beyond any number in 24 layers: use a smaller gain or fewer layers\n", stderr)
+	require.Equal(t, "vktrain: --gain: 1e+300 takes the variance of pre beyond any number in 24 layers: use fewer layers or a smaller gain\n", stderr)
 }
