@@ -54,7 +54,10 @@ func Read(folders ...string) (Report, error) {
 		}
 		if results != nil {
 			var others int
-			if runs, others = apply(results, runs); len(runs) < len(results.Runs) {
+			if runs, others = apply(results, runs); len(runs) == 0 {
+				return Report{}, fmt.Errorf("%s: %w that its %s tells of: run vktrain compare again, which writes it anew", dir, ErrNoRun, experiment.ResultsFile)
+			}
+			if len(runs) < len(results.Runs) {
 				r.Notes = append(r.Notes, fmt.Sprintf("Only %d of the %d runs that %s in %s tells of have a %s: its table is of all of them, and the figures are of those.",
 					len(runs), len(results.Runs), experiment.ResultsFile, dir, train.MetricsFile))
 			}
