@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -137,6 +138,7 @@ func TestErrorsNameTheKeyAndTheLine(t *testing.T) {
 		{"axes: {lr: [1e-3, 0.001]}", "axes: lr=1e-3 and lr=0.001 are the same config: leave one out"},
 		{"axes: {lr: [1e-3], fast: {yes: {lr: 1}}}", "x.yaml:1: axes lr and fast both set lr: the latter would always win"},
 		{"axes: {m: {a: {}, b: {lr: 7e-3}}}", "axes: a and b are the same config: leave one out"},
+		{"axes: {m: {a: {lr: 1e-3}, " + strings.Repeat("東京 ", 40) + "b: {}}}", "axes: the name of a combination, " + strings.Repeat("東京-", 13) + "東..., has 281 bytes, and a folder's may have 200: give variants shorter names"},
 		{"axes: {m: {A: {lr: 1e-3}, a: {lr: 2e-3}}}", "axes: two combinations have one name, A and a: name their variants apart"},
 		{"axes: {lr: [1e-3, 1e-2]}\nexclude: {lr: [1e-3, 1e-2]}", "only and exclude leave no combination"},
 		{"axes: {lr: [1e-3]}\nexclude:\n  - {model.gain: frozen}", `x.yaml:3: exclude: there is no axis "model.gain": there are lr`},
@@ -160,6 +162,11 @@ func TestErrorsNameTheKeyAndTheLine(t *testing.T) {
 	e.Base, e.Seeds = nil, CountSeeds(maxRuns+1)
 	_, err = e.Matrix()
 	require.EqualError(t, err, "axes: there are over 10000 runs: take fewer variants or seeds")
+	e, err = Parse("x.yaml", []byte("axes: {größe: {klein µ/..: {lr: 1e-3}, 東京: {lr: 2e-3}, 京都: {}}}"))
+	require.NoError(t, err)
+	m, err := e.Matrix()
+	require.NoError(t, err)
+	require.Equal(t, []string{"klein-µ-.._s1", "東京_s1", "京都_s1"}, []string{m.Runs[0].ID, m.Runs[1].ID, m.Runs[2].ID})
 	_, err = Parse("x.yaml", []byte("seeds: 1\nseeds: 2"))
 	require.ErrorContains(t, err, "x.yaml: not YAML: ")
 }

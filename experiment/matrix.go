@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/vktrain/vktrain/tasks"
 	"github.com/vktrain/vktrain/train"
@@ -38,6 +39,8 @@ type Run struct {
 const (
 	maxRuns   = 10_000
 	separator = "_" // of the parts of an ID
+
+	maxID = 200 // bytes of a combination's ID: file systems take names of 255, of which the seed has up to 22
 )
 
 // Matrix makes every combination's config. A *train.ConfigError says what cannot be, and where it was written.
@@ -198,10 +201,13 @@ func (e *Experiment) checkSettings() error {
 	return nil
 }
 
-// checkDistinct refuses combinations that would train the same, or share a folder on a disk that does not tell A from a.
+// checkDistinct refuses combinations that would train the same, share a folder on a disk that does not tell A from a, or have too long a name for one.
 func (m *Matrix) checkDistinct() error {
 	ids, configs := map[string]string{}, map[train.Config]string{}
 	for _, c := range m.Combinations {
+		if len(c.ID) > maxID {
+			return badf("", "axes: the name of a combination, %.40s..., has %d bytes, and a folder's may have %d: give variants shorter names", c.ID, len(c.ID), maxID)
+		}
 		folder := strings.ToLower(c.ID)
 		if other, ok := ids[folder]; ok {
 			return badf("", "axes: two combinations have one name, %s and %s: name their variants apart", other, c.ID)
@@ -303,7 +309,7 @@ func (e *Experiment) ambiguous(axis int) bool {
 func fileName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("._+=-", r):
+		case unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit), strings.ContainsRune("._+=-", r):
 			return r
 		}
 		return '-'
