@@ -167,6 +167,10 @@ func TestErrorsNameTheKeyAndTheLine(t *testing.T) {
 	m, err := e.Matrix()
 	require.NoError(t, err)
 	require.Equal(t, []string{"klein-µ-.._s1", "東京_s1", "京都_s1"}, []string{m.Runs[0].ID, m.Runs[1].ID, m.Runs[2].ID})
+	e, err = Parse("x.yaml", []byte("\ufeffseeds: 2\r\nquestion: why?\r\n")) // as editors on Windows write it
+	require.NoError(t, err)
+	require.Equal(t, CountSeeds(2), e.Seeds)
+	require.Equal(t, "why?", e.Question)
 	_, err = Parse("x.yaml", []byte("seeds: 1\nseeds: 2"))
 	require.ErrorContains(t, err, "x.yaml: not YAML: ")
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -108,7 +109,7 @@ func ParseConfig(name string, data []byte) ([]Assignment, error) {
 
 // ParseYAML gives the one document that a file's content holds, nil where there is none; name is for errors.
 func ParseYAML(name string, data []byte) (ast.Node, error) {
-	file, err := parser.ParseBytes(data, 0)
+	file, err := parser.ParseBytes(bytes.TrimPrefix(data, []byte("\ufeff")), 0) // YAML 1.2, section 5.2: a byte order mark is no content
 	if err != nil {
 		msg, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
 		return nil, badKey("", "%s: not YAML: %s", name, msg)

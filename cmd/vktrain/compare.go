@@ -106,7 +106,7 @@ func (f *compareFlags) run(ctx context.Context, e *experiment.Experiment, out, p
 			return usagef("--set: %v", err)
 		}
 		if axis := e.AxisThatSets(a.Key); axis != "" {
-			return usagef("--set: %s is what axis %s sets in each of its variants, so that --set would change nothing: change the axis in the file", a.Key, axis)
+			return usagef("--set: %s is what axis %s sets in each of its variants, so that --set would change nothing: leave it out, or change the axis", a.Key, axis)
 		}
 		e.Base = append(e.Base, a)
 	}

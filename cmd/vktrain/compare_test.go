@@ -108,7 +108,7 @@ func TestCompareAndSweepRefuse(t *testing.T) {
 		{"compare tiny.yaml --set seed=3", "seed is not for a config here: seeds has it"},
 		{"compare tiny.yaml --seeds -1", "--seeds: -1 is not possible: use 1 to 1000, or 0 for the file's"},
 		{"compare tiny.yaml --seeds 1001", "--seeds: 1001 is not possible: use 1 to 1000, or 0 for the file's"},
-		{"compare rates.yaml --set lr=3", "--set: lr is what axis lr sets in each of its variants, so that --set would change nothing: change the axis in the file"},
+		{"compare rates.yaml --set lr=3", "--set: lr is what axis lr sets in each of its variants, so that --set would change nothing: leave it out, or change the axis"},
 		{"compare tiny.yaml --set steps=x", `pre: steps: "x" is no whole number`},
 		{"compare tiny.yaml --jobs 0", "--jobs: 0 is too small: use at least 1"},
 		{"compare tiny.yaml --devices gpu", `device: "gpu" is unknown: use auto, cpu, vulkan, or vulkan:N with an N that ` + "`vktrain devices` lists"},
