@@ -197,6 +197,8 @@ func nameFamily(family []*costRow) string {
 	var common []choice
 	for _, row := range family {
 		row.label = row.name
+	}
+	for _, row := range family {
 		if len(row.choices) == 0 || len(row.choices) != len(base.choices) {
 			return ""
 		}

@@ -137,11 +137,7 @@ func groupsOf(all []*variant, compared map[string]string) groups {
 			rest = append(rest, a)
 		}
 	}
-	g := groups{reading: reading(by, rest, style(all, rest)), legend: shorten(all, rest)}
-	if g.list = split(all, by); len(by) == 0 {
-		g.list[0].title = ""
-	}
-	return g
+	return groups{list: split(all, by), reading: reading(by, rest, style(all, rest)), legend: shorten(all, rest)}
 }
 
 // reading says which axes have panels, colours and dashes, where there is more than one.

@@ -133,3 +133,10 @@ func TestCostOfAnExperiment(t *testing.T) {
 		})
 	}
 }
+
+// Variants of which nobody knows what they differ in, as of runs without a config, have their names in the table of costs.
+func TestVariantsWithoutChoicesHaveTheirNames(t *testing.T) {
+	family := []*costRow{{variant: &variant{name: "first"}}, {variant: &variant{name: "second"}}}
+	require.Empty(t, nameFamily(family))
+	require.Equal(t, []string{"first", "second"}, []string{family[0].label, family[1].label})
+}
