@@ -79,6 +79,8 @@ func (t *Task) add(d Document) error {
 func readLines(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	switch {
+	case path == "":
+		return nil, errors.New("a task's path is empty: leave it out")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s does not exist: give the path of a task's file", path)
 	case err != nil:

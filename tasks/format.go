@@ -23,7 +23,7 @@ type record struct {
 	Gold     *int     `json:"gold"`
 
 	Doc   *requestDoc `json:"doc"`
-	DocID int         `json:"doc_id"`
+	DocID *int        `json:"doc_id"`
 }
 
 // requestDoc is the document of a line that holds one request of it.
@@ -83,10 +83,15 @@ func (t *Task) readJSON(lines []string) error {
 		case f != of:
 			return t.bad(i+1, "the line has %s, those before it %s: keep to one format a file", of.name, f.name)
 		}
-		if r.Doc != nil && (r.DocID == last || r.DocID >= unconditional) {
-			continue
+		if r.Doc != nil {
+			if r.DocID == nil {
+				return t.bad(i+1, "there is no doc_id: give each document its number, which lines of one document share")
+			}
+			if *r.DocID == last || *r.DocID >= unconditional {
+				continue
+			}
+			last = *r.DocID
 		}
-		last = r.DocID
 		d, err := f.document(r)
 		if err != nil {
 			return t.bad(i+1, "%v", err)

@@ -159,6 +159,7 @@ func TestErrorsNameTheFileAndTheLine(t *testing.T) {
 		{strings.Replace(winoLine, `"2"`, `"two"`, 1), `x:1: answer is "two": give the number of the right choice, from 1`},
 		{strings.Replace(winoLine, `"2"`, `"3"`, 1), `x:1: gold is 2, and the choices are 0 to 1`},
 		{strings.Replace(siqaLines, `"3"`, `""`, 1), `x:1: label is "": give the number of the right choice, from 1`},
+		{winoLine + strings.Replace(winoLine, `, "doc_id": 0`, "", 1), "x:2: there is no doc_id: give each document its number"},
 		{strings.ReplaceAll(winoLine, `"doc_id": 0`, `"doc_id": 1000000`), "x has no document: each of its lines is of a doc_id from 1000000"},
 		{strings.TrimSuffix(hellaLines, "d.\n"), "x:7: the last document has 5 lines"},
 		{strings.Replace(hellaLines, "\n0\n", "\nnone\n", 1), `x:8: "none" is not the number of an ending`},
@@ -171,7 +172,9 @@ func TestErrorsNameTheFileAndTheLine(t *testing.T) {
 		_, err := Read(write(t, "x", c.text))
 		require.ErrorContains(t, err, c.want)
 	}
-	_, err := Read(filepath.Join(t.TempDir(), "absent"))
+	_, err := Read("")
+	require.EqualError(t, err, "a task's path is empty: leave it out")
+	_, err = Read(filepath.Join(t.TempDir(), "absent"))
 	require.ErrorContains(t, err, "absent does not exist: give the path of a task's file")
 	_, err = Read(t.TempDir())
 	require.ErrorContains(t, err, "is not a file")
