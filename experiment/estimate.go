@@ -166,7 +166,7 @@ func (e *engine) tryOne(ctx context.Context, w *worker, r Run) (t tried, err err
 	wall := time.Since(began).Seconds()
 	t.evaluation = result.Cost.Time.Evaluation
 	n := counts(r.Config)
-	training := last.Elapsed - t.evaluation*float64(n.evaluations-1) - last.Scoring // all evaluations but the first are in it
+	training := max(0, last.Elapsed-t.evaluation*float64(n.evaluations-1)-last.Scoring) // all evaluations but the first are in it, of a run that did not diverge
 	if t.step = training / float64(result.Steps); len(times) > 0 {
 		t.step = bootstrap.Median(times)
 	}

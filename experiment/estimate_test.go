@@ -15,6 +15,10 @@ import (
 
 // An estimate leaves nothing behind, is of what is not finished, and adds up what workers do one after the other.
 func TestEstimate(t *testing.T) {
+	temporary := t.TempDir()
+	for _, name := range []string{"TMPDIR", "TMP"} { // as systems call it; others make such folders in the common one meanwhile
+		t.Setenv(name, temporary)
+	}
 	m := tiny(t, book(t), "axes: {model.n_layers: [1, 4]}\nseeds: 3\ncost: 3\n")
 	o := options(t)
 	states, err := Look(m, o)
@@ -22,7 +26,8 @@ func TestEstimate(t *testing.T) {
 	est, err := EstimateTime(t.Context(), m, o, states)
 	require.NoError(t, err)
 	require.NoDirExists(t, o.Out)
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "vktrain-dry-run-*"))
+	require.Equal(t, temporary, os.TempDir())
+	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Equal(t, 2, est.Short)
@@ -121,4 +126,27 @@ func TestRunsSideBySideHaveRoomTogether(t *testing.T) {
 	memory++
 	_, err = Execute(t.Context(), m, o)
 	require.NoError(t, err, "all have room by twos")
+
+	m = tiny(t, book(t), "axes: {model.n_layers: [1, 2, 3, 30]}\n")
+	large, err := train.NeedOf(dev, m.Runs[3].Config)
+	require.NoError(t, err)
+	memory, o.Jobs = large.Run.Total()+need[2]-1, 4
+	o.Out = filepath.Join(t.TempDir(), "other")
+	_, err = Execute(t.Context(), m, o)
+	require.ErrorContains(t, err, "use --jobs 1, or fewer devices", "the large one has no room beside any")
+}
+
+// A run that diverges at once has no evaluation after its last step to be taken off.
+func TestEstimatesOfRunsThatDivergeAreTimes(t *testing.T) {
+	m := tiny(t, book(t), "axes: {lr: [1e30, 1e31]}\n")
+	for i := range m.Runs {
+		m.Runs[i].Config.EvalBatches, m.Runs[i].Config.EvalEvery, m.Runs[i].Config.Steps = 1000, 0, 100
+	}
+	states, err := Look(m, options(t))
+	require.NoError(t, err)
+	est, err := EstimateTime(t.Context(), m, options(t), states)
+	require.NoError(t, err)
+	for _, d := range est.Runs {
+		require.Positive(t, d)
+	}
 }

@@ -13,8 +13,8 @@ import (
 // memory of its own has one run at a time, and a run that has no room even alone says so itself.
 func (e *engine) checkTogether(groups []*group) error {
 	var host backend.Info
-	var all, kept train.Memory
-	running := 0
+	var all train.Memory
+	running, fit := 0, 0
 	for _, g := range groups {
 		if !inHostMemory(g.info.Kind) || len(g.queue) == 0 {
 			continue
@@ -29,15 +29,14 @@ func (e *engine) checkTogether(groups []*group) error {
 		for _, need := range needs[:min(len(needs), len(g.workers))] { // the largest: any may be beside each other
 			all = all.Plus(need)
 			if running++; host.Memory > 0 && all.Total() <= host.Memory {
-				kept = all
+				fit = running
 			}
 		}
 	}
 	if running < 2 || host.Memory == 0 || all.Total() <= host.Memory {
 		return nil
 	}
-	fit := max(1, int(float64(running)*float64(kept.Total())/float64(all.Total())))
-	return fmt.Errorf("%d runs side by side: %w", running, &train.MemoryError{Need: all, Device: host, Remedy: fmt.Sprintf("use --jobs %d, or fewer devices", fit)})
+	return fmt.Errorf("%d runs side by side: %w", running, &train.MemoryError{Need: all, Device: host, Remedy: fmt.Sprintf("use --jobs %d, or fewer devices", max(1, fit))})
 }
 
 // inHostMemory tells the devices that compute in the host's memory.
