@@ -84,7 +84,7 @@ With tasks.files in the base (see vktrain eval) each run is scored after its las
 their mean.
 
 Each run has its folder in DIR/runs. Runs that are finished are kept: after Ctrl-C or a crash the same command goes on, and the table has the same
-bits as without. DIR gets results.json, table.md, table.csv and runs.csv, and report.html with the figures (see vktrain report).`,
+bits as without, but for times. DIR gets results.json, table.md, table.csv and runs.csv, and report.html with the figures (see vktrain report).`,
 		Args: arguments(1, 1, "one EXPERIMENT.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
 			e, err := experiment.Read(args[0])
@@ -171,22 +171,26 @@ func (f *compareFlags) train(ctx context.Context, m *experiment.Matrix, o experi
 		return errInterrupted
 	case errors.As(err, &short):
 		return fmt.Errorf("%w; the same command tries those again", err)
+	case err != nil && results == nil:
+		return err
 	case err != nil:
-		return err
+		err = fmt.Errorf("all runs are finished, but steps could not be timed in turns: %w", err)
 	}
-	if err := f.print(out, results); err != nil {
-		return err
-	}
-	r, err := report.Read(o.Out)
+	return errors.Join(err, f.print(out, results), f.report(out, o.Out))
+}
+
+// report draws the page of an experiment's folder.
+func (f *compareFlags) report(out io.Writer, dir string) error {
+	r, err := report.Read(dir)
 	if err != nil {
 		return fmt.Errorf("the report can't be drawn: %w", err)
 	}
-	written, err := r.Write(o.Out)
+	written, err := r.Write(dir)
 	if err != nil {
 		return fmt.Errorf("the report can't be drawn: %w", err)
 	}
 	if f.format == formatText {
-		fmt.Fprintf(out, "\n%s has %s, the tables and the runs; %s shows them.\n", o.Out, experiment.ResultsFile, written.Page)
+		fmt.Fprintf(out, "\n%s has %s, the tables and the runs; %s shows them.\n", dir, experiment.ResultsFile, written.Page)
 	}
 	return nil
 }

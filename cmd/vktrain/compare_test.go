@@ -68,6 +68,21 @@ func TestCompare(t *testing.T) {
 	require.Contains(t, out, " for 2 runs of 8")
 }
 
+// What was trained is shown although steps cannot be timed.
+func TestCompareWithoutTurns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeExperiment(t, placements)
+	status, _, errs := vktrain("compare", "tiny.yaml", "--devices", "cpu")
+	require.Zero(t, status, errs)
+	require.NoError(t, os.MkdirAll(filepath.Join("runs", "tiny", experiment.CostFile, "in the way"), 0o777))
+	writeExperiment(t, placements+"cost: 1\n")
+	status, out, errs := vktrain("compare", "tiny.yaml", "--devices", "cpu")
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "all runs are finished, but steps could not be timed in turns: ")
+	require.Contains(t, errs, experiment.CostFile)
+	require.Contains(t, out, "placement  params  n  diverged")
+}
+
 func TestSweep(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeExperiment(t, "axes: {z_loss: [0, 1e-4]}\nseeds: 2\n")
