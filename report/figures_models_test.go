@@ -18,7 +18,7 @@ func TestGradientsOfModelsOfSeveralDepths(t *testing.T) {
 		}
 	}
 	fake{name: "other", placement: "pre", lr: 0.1, seed: 1, steps: 2, layers: 16, diagnose: 1}.write(t, dir)
-	runs, err := ReadRuns(dir)
+	runs, _, err := ReadRuns(dir)
 	require.NoError(t, err)
 	nameVariants(runs)
 	all := variantsOf(runs)

@@ -140,7 +140,7 @@ func TestFloorOfVariants(t *testing.T) {
 // Where the first diagnosed step is the last too, it is shown once.
 func TestOneDiagnosedStepIsShownOnce(t *testing.T) {
 	for steps, panels := range map[int]int{1: 1, 20: 2, 60: 3} { // diagnosed: the first, and each twentieth
-		runs, err := ReadRuns(fake{name: "run", placement: "pre", seed: 1, steps: steps, layers: 2, diagnose: 20}.write(t, t.TempDir()))
+		runs, _, err := ReadRuns(fake{name: "run", placement: "pre", seed: 1, steps: steps, layers: 2, diagnose: 20}.write(t, t.TempDir()))
 		require.NoError(t, err)
 		nameVariants(runs)
 		require.Len(t, varianceDepthFigure(groupsOf(variantsOf(runs), nil)).chart.Panels, panels, "%d steps", steps)

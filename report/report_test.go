@@ -263,7 +263,7 @@ func TestVariants(t *testing.T) {
 	fake{name: "b", placement: "peri", seed: 1, steps: 5, layers: 1}.write(t, parent)
 	fake{name: "c", placement: "peri", seed: 1, steps: 5, layers: 1, lr: 0.5}.write(t, parent)
 	fake{name: "d", placement: "pre", seed: 1, steps: 5, layers: 1}.write(t, parent)
-	runs, err := ReadRuns(parent)
+	runs, _, err := ReadRuns(parent)
 	require.NoError(t, err)
 	nameVariants(runs)
 	all := variantsOf(runs)
@@ -274,7 +274,17 @@ func TestVariants(t *testing.T) {
 	require.Equal(t, []string{"peri, lr=0.007", "peri, lr=0.5", "pre, lr=0.007"}, names)
 	require.Equal(t, []uint64{1, 2}, []uint64{all[0].runs[0].Seed, all[0].runs[1].Seed})
 
-	runs, err = ReadRuns(filepath.Join(parent, "d"))
+	// a damaged run is told of beside others, and is an error alone
+	broken := filepath.Join(parent, "b", train.MetricsFile)
+	require.NoError(t, os.WriteFile(broken, []byte("{\"step\": 1,\n"), 0o666))
+	r, err := Read(parent)
+	require.NoError(t, err)
+	require.Len(t, r.Runs, 3)
+	require.Contains(t, strings.Join(r.Notes, "\n"), "Left out, for it is damaged: "+broken+": metrics, line 1: ")
+	_, err = Read(filepath.Join(parent, "b"))
+	require.ErrorContains(t, err, broken+": metrics, line 1: ")
+
+	runs, _, err = ReadRuns(filepath.Join(parent, "d"))
 	require.NoError(t, err)
 	nameVariants(runs)
 	all = variantsOf(runs)

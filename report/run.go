@@ -41,9 +41,12 @@ func Read(folders ...string) (Report, error) {
 	var names []string
 	seen := map[string]bool{}
 	for _, dir := range folders {
-		runs, err := ReadRuns(dir)
+		runs, damaged, err := ReadRuns(dir)
 		if err != nil {
 			return Report{}, err
+		}
+		for _, err := range damaged {
+			r.Notes = append(r.Notes, fmt.Sprintf("Left out, for it is damaged: %v.", err))
 		}
 		if err := once(runs, seen); err != nil {
 			return Report{}, err
@@ -107,33 +110,37 @@ func once(runs []Run, seen map[string]bool) error {
 	return nil
 }
 
-// ReadRuns reads the run that a folder holds, or those in folders below it: an experiment's, or any collection.
-func ReadRuns(dir string) ([]Run, error) {
+// ReadRuns reads the run that a folder holds, or those in folders below it: an experiment's, or any collection. Runs whose metrics can't be read do not keep the
+// others from being read: damaged says what is wrong with each. Where there is no other the error is that of the first.
+func ReadRuns(dir string) (runs []Run, damaged []error, err error) {
 	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("%s can't be read: %w", dir, err)
+		return nil, nil, fmt.Errorf("%s can't be read: %w", dir, err)
 	}
 	var at []string
 	for _, pattern := range []string{train.MetricsFile, "*/" + train.MetricsFile, "*/*/" + train.MetricsFile} {
 		found, err := fs.Glob(os.DirFS(dir), pattern)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if at = found; len(at) > 0 {
 			break
 		}
 	}
 	if len(at) == 0 {
-		return nil, fmt.Errorf("%s: %w: neither it nor a folder in it has a %s; give the folder that vktrain train or compare wrote", dir, ErrNoRun, train.MetricsFile)
+		return nil, nil, fmt.Errorf("%s: %w: neither it nor a folder in it has a %s; give the folder that vktrain train or compare wrote", dir, ErrNoRun, train.MetricsFile)
 	}
-	var runs []Run
 	for _, path := range at {
 		r, err := readRun(filepath.Join(dir, filepath.Dir(filepath.FromSlash(path))))
 		if err != nil {
-			return nil, err
+			damaged = append(damaged, err)
+			continue
 		}
 		runs = append(runs, r)
 	}
-	return runs, nil
+	if len(runs) == 0 {
+		return nil, nil, damaged[0]
+	}
+	return runs, damaged, nil
 }
 
 // readRun reads a run's folder. A config that can't be read is a note; so is a last line of the metrics that is being written or was cut off.
