@@ -77,7 +77,7 @@ func (r *RunResult) train(ctx context.Context, t *train.Trainer, folder *train.F
 		r.Broken = &Broken{Step: diverged.Step, What: diverged.What}
 	case err != nil:
 		return err
-	case done.Interrupted:
+	case done.Interrupted: // in the last evaluation or the scoring too
 		return ctx.Err()
 	}
 	r.Steps, r.Tokens, r.Figures = done.Steps, done.Tokens, measure(lines)
@@ -88,14 +88,7 @@ func (r *RunResult) train(ctx context.Context, t *train.Trainer, folder *train.F
 	if r.Broken != nil {
 		return nil
 	}
-	if len(lines) == 0 || !lines[len(lines)-1].Evaluated { // the last evaluation was cut off
-		return errors.Join(ctx.Err(), errors.New("the last step was not evaluated"))
-	}
-	last := lines[len(lines)-1]
-	if len(last.Tasks) == 0 && t.Config().Tasks.Paths() != nil { // so was the scoring
-		return errors.Join(ctx.Err(), errors.New("the tasks were not scored"))
-	}
-	r.tasks(last.Tasks)
+	r.tasks(lines[len(lines)-1].Tasks)
 	r.Figures.set(MetricValLoss, done.ValLoss)
 	r.Figures.set(MetricBitsPerByte, t.Dataset().BitsPerByte(done.ValLoss))
 	if floor := t.Dataset().Floor; floor != nil {

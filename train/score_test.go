@@ -240,6 +240,24 @@ func TestARunIsScoredAfterItsLastStep(t *testing.T) {
 	require.Equal(t, plain[5].ValLoss, lines[5].ValLoss)
 }
 
+func TestARunThatIsInterruptedWhileItIsScoredSaysSo(t *testing.T) {
+	tr, err := New(context.Background(), smallRun(t, "tasks.files="+taskFile(t, `"qqq", "the"`)), reference.NewBackend())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var last Metrics
+	r, err := tr.Run(ctx, Hooks{
+		Step:  func(m Metrics) error { last = m; return nil },
+		Score: func() error { cancel(); return nil },
+	})
+	require.NoError(t, err)
+	require.True(t, r.Interrupted)
+	require.Equal(t, 6, r.Steps)
+	require.Equal(t, 6, last.Step, "the step is reported")
+	require.True(t, last.Evaluated)
+	require.Empty(t, last.Tasks)
+	require.NoError(t, tr.Close())
+}
+
 func TestTasksThatCannotBeEndARunBeforeItsData(t *testing.T) {
 	_, err := New(context.Background(), smallRun(t, "tasks.files=absent.jsonl", "data.path=absent.txt"), reference.NewBackend())
 	require.ErrorContains(t, err, "tasks.files: absent.jsonl does not exist")

@@ -240,7 +240,7 @@ type Result struct {
 	Skipped     int     // steps among them that overflowed in f16, and were left out
 	Last        Metrics // of the last step
 	ValLoss     float64 // of the last evaluation; NaN if there was none
-	Interrupted bool    // by the context
+	Interrupted bool    // by the context: before the last step, or in the evaluation or the scoring after it
 	Elapsed     time.Duration
 }
 
@@ -415,11 +415,12 @@ func (r *run) report(s Scalars, last bool, evaluate func(*Metrics) error) error 
 		start := time.Now()
 		err := evaluate(&m)
 		r.rate.pause(time.Since(start))
-		canceled := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 		switch broken = notFinite(m); {
 		case errors.Is(err, tasks.ErrNotFinite):
 			broken = err.Error()
-		case err != nil && !canceled:
+		case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+			r.result.Interrupted = true
+		case err != nil:
 			return err
 		}
 	}

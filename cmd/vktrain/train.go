@@ -295,8 +295,11 @@ func checkpointIn(dir string) string {
 
 func writeSummary(w io.Writer, t *train.Trainer, folder *train.Folder, r train.Result) {
 	d := t.Dataset()
-	if r.Interrupted {
-		row(w, "interrupted", "after step %d of %d", r.Steps, t.Config().Steps)
+	switch steps := t.Config().Steps; {
+	case r.Interrupted && r.Steps == steps:
+		row(w, "interrupted", "in the evaluation after the last step")
+	case r.Interrupted:
+		row(w, "interrupted", "after step %d of %d", r.Steps, steps)
 	}
 	row(w, "trained", "%d steps, %s tokens in %.0f s", r.Steps, grouped(r.Tokens), r.Elapsed.Seconds())
 	if r.Skipped > 0 {
