@@ -206,7 +206,7 @@ func (m Model) programs(dev backend.Backend, o StepOptions) (p stepPrograms, err
 		return p, err
 	}
 	options := train.ProgramOptions{Batch: o.Batch, SeqLen: o.SeqLen, MaxNorm: 1, Recompute: m.Recompute, Storage: p.storage, Masters: masters}
-	if p.plain, err = train.StepperPrograms(m.Config, options, 1); err != nil || m.DiagnosticsEvery == 0 {
+	if p.plain, err = train.StepperPrograms(m.Config, options, 1); err != nil || m.DiagnosticsEvery <= 0 {
 		return p, err
 	}
 	p.diagnostics = &train.Diagnostics{}

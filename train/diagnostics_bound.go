@@ -10,16 +10,16 @@ import (
 
 // boundNodes are what the GradientBound is made of.
 type boundNodes struct {
-	wanted         []*graph.Value // whose gradients it needs: sum, and a where an output norm follows and the last micro-batch's gradient is to be taken alone
-	inner          *graph.Value   // (B, T, F) h
-	hidden, output *graph.Value   // (R) |h|, and |a| or |a - mean(a)|; output is nil where no output norm follows
+	inner          *graph.Value // (B, T, F) h
+	hidden, output *graph.Value // (R) |h|, and |a| or |a - mean(a)|; output is nil where no output norm follows
 	width, layer   int
 	means          func(r *diagnosisReading) (hidden, output Number)
 	sum            place                             // over tokens of |h| |dL/do|, over output
 	alone          func(r *diagnosisReading) float64 // |dL/dW2| of this micro-batch; nil in steps that have one
 }
 
-// wants measures |h| and |a| of the last MLP, and gives the values whose gradients are wanted. alone is for programs that add their gradients to those of others.
+// wants measures |h| and |a| of the last MLP, and gives the values whose gradients are wanted: the stream after it, and a where an output norm follows and alone says
+// that the program adds its gradients to those of others.
 func (d *Diagnostics) wants(cfg model.Config, f *model.Forward, alone bool) []*graph.Value {
 	if d == nil {
 		return nil
@@ -29,16 +29,17 @@ func (d *Diagnostics) wants(cfg model.Config, f *model.Forward, alone bool) []*g
 	output := d.b.RowNorms(mlp.OutputAlone(), nil, nil, graph.RowNormsAttr{Centered: mlp.Output != nil && cfg.Norm == model.NormLayer})
 	h, a := d.mean(hidden), d.mean(output)
 	d.bound = boundNodes{
-		wanted: []*graph.Value{mlp.Sum}, inner: mlp.Inner, hidden: hidden, width: cfg.DModel, layer: len(f.Blocks) - 1,
+		inner: mlp.Inner, hidden: hidden, width: cfg.DModel, layer: len(f.Blocks) - 1,
 		means: func(r *diagnosisReading) (Number, Number) { return h(r), a(r) },
 	}
+	wanted := []*graph.Value{mlp.Sum}
 	if mlp.Output != nil {
 		d.bound.output = output
 		if alone {
-			d.bound.wanted = append(d.bound.wanted, mlp.Output)
+			wanted = append(wanted, mlp.Output)
 		}
 	}
-	return d.bound.wanted
+	return wanted
 }
 
 // backward takes the gradients of what it wants, and sums over tokens |h| |dL/do|, over |a| where an output norm follows.

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/tasks"
 	"github.com/vktrain/vktrain/train"
 )
@@ -64,7 +64,7 @@ type evaluation struct {
 	Average float64        `json:"benchmark_average"`
 }
 
-func evaluate(ctx context.Context, out, progressOut io.Writer, dir string, f evalFlags) (err error) {
+func evaluate(ctx context.Context, out, progressOut io.Writer, dir string, f evalFlags) error {
 	if len(f.tasks) == 0 {
 		return usagef("vktrain eval needs --tasks FILE,...: see vktrain eval --help")
 	}
@@ -75,33 +75,19 @@ func evaluate(ctx context.Context, out, progressOut io.Writer, dir string, f eva
 	if err != nil {
 		return err
 	}
-	dev, _, err := f.device.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	model, err := train.OpenCheckpoint(ctx, dir, dev)
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, model.Close()) }()
-	say, wipe := progressLine(progressOut)
-	results, err := model.Score(ctx, list, func(task string, done, all int) { say("%s: %d of %d choices", task, done, all) })
-	wipe()
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
-	}
-	if err != nil {
-		return err
-	}
-	if f.json {
-		return writeJSON(out, evaluation{dir, model.Info.Step, dev.Info().String(), results, tasks.Average(results)})
-	}
-	writeTasks(out, results)
-	return nil
+	return f.device.withModel(ctx, dir, func(dev backend.Backend, model *train.Checkpoint) error {
+		say, wipe := progressLine(progressOut)
+		results, err := model.Score(ctx, list, func(task string, done, all int) { say("%s: %d of %d choices", task, done, all) })
+		wipe()
+		if err != nil {
+			return err
+		}
+		if f.json {
+			return writeJSON(out, evaluation{dir, model.Info.Step, dev.Info().String(), results, tasks.Average(results)})
+		}
+		writeTasks(out, results)
+		return nil
+	})
 }
 
 // writeTasks prints a table of results and how to read it.

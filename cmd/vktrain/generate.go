@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/vktrain/vktrain/backend"
 	"github.com/vktrain/vktrain/train"
 )
 
@@ -40,35 +40,21 @@ func newGenerateCommand() *cobra.Command {
 	return c
 }
 
-func generate(ctx context.Context, out io.Writer, dir string, f generateFlags) (err error) {
+func generate(ctx context.Context, out io.Writer, dir string, f generateFlags) error {
 	if f.text.Tokens < 1 {
 		return usagef("--tokens: %d is too small: use at least 1", f.text.Tokens)
 	}
 	if err := f.text.Sampler.Validate(); err != nil {
 		return usagef("--%v", err)
 	}
-	dev, _, err := f.device.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dev.Close()) }()
-	model, err := train.OpenCheckpoint(ctx, dir, dev)
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, model.Close()) }()
-	fmt.Fprint(out, f.text.Prompt)
 	f.text.Each = func(text string) error {
 		_, err := io.WriteString(out, text)
 		return err
 	}
-	_, err = model.Write(ctx, f.text)
-	fmt.Fprintln(out)
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
-	}
-	return err
+	return f.device.withModel(ctx, dir, func(_ backend.Backend, model *train.Checkpoint) error {
+		fmt.Fprint(out, f.text.Prompt)
+		_, err := model.Write(ctx, f.text)
+		fmt.Fprintln(out)
+		return err
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/vktrain/vktrain/backend/cpu"
 	"github.com/vktrain/vktrain/backend/vulkan"
 	"github.com/vktrain/vktrain/internal/near"
+	"github.com/vktrain/vktrain/train"
 	"github.com/vktrain/vktrain/train/device"
 )
 
@@ -187,4 +188,22 @@ func (f *deviceFlags) open(ctx context.Context) (dev backend.Backend, why string
 	}
 	f.options.Context = ctx
 	return device.Open(f.name, f.options)
+}
+
+// withModel opens the device, and on it the model of a run's folder, while do takes.
+func (f *deviceFlags) withModel(ctx context.Context, dir string, do func(dev backend.Backend, model *train.Checkpoint) error) (err error) {
+	dev, _, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	model, err := train.OpenCheckpoint(ctx, dir, dev)
+	if err == nil {
+		defer func() { err = errors.Join(err, model.Close()) }()
+		err = do(dev, model)
+	}
+	if errors.Is(err, context.Canceled) {
+		return errInterrupted
+	}
+	return err
 }
