@@ -94,9 +94,13 @@ func withSpread(mean, sd float64) (text string, ok bool) {
 	show := func(x float64) string {
 		if digits < 0 {
 			unit := math.Pow10(-digits)
-			return strconv.FormatFloat(math.Round(x/unit)*unit, 'f', 0, 64)
+			x = math.Round(x/unit) * unit
 		}
-		return strconv.FormatFloat(x, 'f', digits, 64)
+		s := strconv.FormatFloat(x, 'f', max(0, digits), 64)
+		if strings.Trim(s, "-0.") == "" {
+			s = strings.TrimPrefix(s, "-") // of a little below 0
+		}
+		return s
 	}
 	return show(mean) + " ± " + show(sd), true
 }
