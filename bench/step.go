@@ -136,30 +136,9 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 	if loops != nil {
 		defer func() { err = errors.Join(err, loops.Close()) }()
 	}
-	peak := 0.0
-	for i := range warmUp + o.Steps {
-		if loops != nil { // between the turns, so that the peak is of the same minutes
-			gflops, err := loops.FMA()
-			if err != nil {
-				return nil, err
-			}
-			peak = max(peak, gflops)
-		}
-		if o.Progress != nil {
-			o.Progress(i, warmUp+o.Steps)
-		}
-		for j := range all {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			t := all[j]
-			if i%2 == 1 { // so that none always runs after the same one
-				t = all[len(all)-1-j]
-			}
-			if err := t.turn(i); err != nil {
-				return nil, fmt.Errorf("%s: %w", t.result.Name, err)
-			}
-		}
+	peak, err := takeTurns(ctx, all, loops, o)
+	if err != nil {
+		return nil, err
 	}
 	for _, t := range all {
 		r := t.finish(dev, all[0])
@@ -177,6 +156,35 @@ func Steps(ctx context.Context, dev backend.Backend, models []Model, o StepOptio
 		}
 	}
 	return steps, nil
+}
+
+// takeTurns takes the steps of all models, and gives the device's peak of float32 FMAs between them in GFLOP/s, 0 without loops.
+func takeTurns(ctx context.Context, all []*trainee, loops backend.PeakLoops, o StepOptions) (peak float64, err error) {
+	for i := range warmUp + o.Steps {
+		if loops != nil { // between the turns, so that the peak is of the same minutes
+			gflops, err := loops.FMA()
+			if err != nil {
+				return 0, err
+			}
+			peak = max(peak, gflops)
+		}
+		if o.Progress != nil {
+			o.Progress(i, warmUp+o.Steps)
+		}
+		for j := range all {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+			t := all[j]
+			if i%2 == 1 { // so that none always runs after the same one
+				t = all[len(all)-1-j]
+			}
+			if err := t.turn(i); err != nil {
+				return 0, fmt.Errorf("%s: %w", t.result.Name, err)
+			}
+		}
+	}
+	return peak, nil
 }
 
 func (m Model) masters() string { return cmp.Or(m.Masters, graph.F32.String()) }
