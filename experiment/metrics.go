@@ -58,7 +58,7 @@ var metrics = []Metric{
 	{MetricStepMs, "step", "ms", "Median time of a step; with cost alone.", "%.1f"},
 	{metricTokensPerSec, "tokens/s", "tokens/s", "Tokens of a step over its median time; with cost alone.", "%.0f"},
 	{MetricStepMemory, "step memory", "MiB", "Parameters, moments, accumulated gradients, arena, scratch memory and inputs of the programs of a step, as the device plans them.", "%.1f"},
-	{MetricRunMemory, "run memory", "MiB", "That with the programs that evaluate, generate and diagnose.", "%.1f"},
+	{MetricRunMemory, "run memory", "MiB", "That with the programs that evaluate, generate, score and diagnose.", "%.1f"},
 	{MetricResident, "process memory", "MiB", "The most that the process held during the run, on Linux and with one run at a time; with cost alone.", "%.0f"},
 	{MetricFLOPs, "FLOPs/token", "FLOP/token", "Matrix products of a training step: 6 for each weight and token, 6 N T H h for causal attention (Chowdhery et al. 2022). Norms are not in it.", "%.4g"},
 	{MetricNorms, "norms/token", "numbers/token", "Numbers that norms go over in a training step, forward and backward, those of queries and keys too.", "%.4g"},

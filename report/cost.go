@@ -51,7 +51,7 @@ var costNotes = []string{
 		"Where nothing differs, intervals that hold what they say overlap in over 99 of 100 cases. Where the two disagree, believe the turns.",
 	"FLOPs count matrix products only: 6 for each weight, 6 N T H h for causal attention (Chowdhery et al. 2022). Norms are in the time, not in them: numbers through norms are those that all norms of a step go over, forward and backward, and bytes are what all operators read and write, each operand once. " +
 		"A norm of single heads is done where queries and keys are rotated, and so adds no bytes.",
-	"Step memory is parameters, moments, accumulated gradients, arena, scratch memory and inputs of a step's programs, as the device plans them; run memory is that with the programs that evaluate, generate and diagnose. Process memory is the most that the whole process held during the run.",
+	"Step memory is parameters, moments, accumulated gradients, arena, scratch memory and inputs of a step's programs, as the device plans them; run memory is that with the programs that evaluate, generate, score and diagnose. Process memory is the most that the whole process held during the run.",
 }
 
 // costPart is the cost of the variants on one device that are compared with one of them.

@@ -61,7 +61,7 @@ func memory(arena int64, programs []*graph.Program) Memory {
 // Need is the memory of a run.
 type Need struct {
 	Step Memory `json:"step"` // of its training programs
-	Run  Memory `json:"run"`  // with those that evaluate, generate and diagnose
+	Run  Memory `json:"run"`  // with those that evaluate, generate, score and diagnose
 }
 
 // NeedOf is what the run of a config needs, before anything is allocated: of a vocabulary that is not known yet, the most that the tokenizer may have. It is an error
